@@ -1,0 +1,92 @@
+"""boltzkit sample: a run becomes a weighted ensemble."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boltzkit.cli.figures import aligned, measured, number
+from boltzkit.errors import UserError
+
+if TYPE_CHECKING:
+    from boltzkit.ensemble import Reweighting, Verdict
+
+__all__ = ["reweighting_rows", "sample", "verdict_lines"]
+
+
+def sample(
+    run: Path,
+    /,
+    *,
+    out: Path,
+    samples: int | None = None,
+    effective: float | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> None:
+    """Draw weighted samples from a trained flow.
+
+    Each sample carries the weight exp(−u)/q, so that weighted averages are averages over the Boltzmann
+    distribution. Ask for a number of samples, or for an effective number: then samples are drawn until their
+    weights are worth that many independent ones. A verdict says whether to trust averages over them, and why.
+
+    **Examples**
+
+    ```
+    boltzkit sample runs/a --samples 100000 --out ensemble
+    boltzkit sample runs/a --effective 10000 --out ensemble
+    boltzkit sample runs/a --effective 10000 --limit 5000000 --seed 1 --out ensemble
+    ```
+
+    **Files in the ensemble folder**
+
+    - `samples.npz`: positions, energy (reduced), log_prob, log_weight; failed samples weightless
+    - `summary.json`: ESS, log Z, Pareto k, failures, the verdict
+
+    Args:
+        run: Folder of a run.
+        out: Folder of the ensemble.
+        samples: How many samples to draw.
+        effective: How many effective samples to reach.
+        limit: With --effective: at most so many samples; 100 times the effective number by default.
+        seed: Seed of the samples. Another one gives an independent ensemble.
+    """
+    if (samples is None) == (effective is None):
+        raise UserError("Say how many: either --samples N or --effective N.")
+    if limit is not None and effective is None:
+        raise UserError("--limit goes with --effective: it bounds how many samples are drawn to reach it.")
+    from boltzkit.ensemble import draw, draw_effective
+    from boltzkit.method import load
+
+    model = load(run)
+    if samples is not None:
+        ensemble = draw(model.flow, model.target, samples, seed)
+    else:
+        assert effective is not None
+        most = int(100 * effective) if limit is None else limit
+        ensemble = draw_effective(model.flow, model.target, effective, seed, most)
+    ensemble.save(out)
+    print(f"{number(ensemble.n)} samples of {run} at step {number(model.step)}, in {out}.")
+    print(aligned(reweighting_rows(ensemble.reweighting)))
+    for line in verdict_lines(ensemble.verdict):
+        print(line)
+    if ensemble.shortfall is not None:
+        print(ensemble.shortfall)
+
+
+def reweighting_rows(numbers: "Reweighting") -> list[tuple[str, str]]:
+    """Return what the weights say, one name and value a row."""
+    ess = numbers.ess
+    interval = f"[{100 * ess.low:.2f}, {100 * ess.high:.2f}] ({100 * ess.confidence:g} %)"
+    rows = [
+        ("effective samples", f"{number(round(numbers.effective))} of {number(numbers.n)}"),
+        ("ESS", f"{100 * ess.value:.2f} % {interval}"),
+        ("ESS, clipped", f"{100 * numbers.ess_clipped:.2f} %"),
+        ("log Z", measured(numbers.log_z, numbers.log_z_se)),
+        ("Pareto k", number(numbers.pareto_k)),
+    ]
+    rows += [(f"failed: {reason}", number(count)) for reason, count in numbers.failures.items()]
+    return rows
+
+
+def verdict_lines(verdict: "Verdict") -> list[str]:
+    """Return the verdict and its reasons."""
+    return [f"Verdict: {verdict.level}.", *(f"  - {reason}" for reason in verdict.reasons)]

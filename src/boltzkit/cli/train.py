@@ -1,0 +1,133 @@
+"""boltzkit train: a recipe becomes a run folder."""
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from boltzkit.cli.figures import aligned, step_figures
+from boltzkit.cli.progress import progress, tell
+from boltzkit.cli.recipe import Settings, resolve
+from boltzkit.errors import UserError
+
+if TYPE_CHECKING:
+    from boltzkit.method import ObjectiveConfig, RunConfig
+
+__all__ = ["train"]
+
+
+def train(
+    recipe: str | None = None,
+    /,
+    *,
+    out: Path | None = None,
+    settings: Settings = (),
+    seed: int | None = None,
+    list_recipes: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
+    show: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> None:
+    """Train a flow on samples of a target, or on its energy alone.
+
+    A recipe is a complete set of settings under a name: `--list` names all recipes, `--show` prints every
+    setting of one with its meaning, and `--set` changes one. Ctrl-C or SIGTERM saves the run and stops.
+    The same command again goes on where it stopped, bit for bit as if it had never stopped.
+
+    **Examples**
+
+    ```
+    boltzkit train --list
+    boltzkit train gmm --show
+    boltzkit train gmm --out runs/a
+    boltzkit train gmm --out runs/b --set objective.dispersion=l1
+    boltzkit train gmm --out runs/c --set data.path=mine.npy
+    boltzkit train runs/a/config.json --out runs/d --seed 1
+    ```
+
+    **Files in the run folder**
+
+    - `config.json`: every setting of the run
+    - `provenance.json`: versions, threads, seed, commit
+    - `metrics.jsonl`: one line of numbers every training.log_every steps
+    - `checkpoints/`: the newest two states (safetensors and JSON)
+
+    Args:
+        recipe: Name of a recipe (see --list), or the config.json of another run.
+        out: Folder of the run.
+        settings: Change one setting, group.name=value. Repeat it for more.
+        seed: Short for --set seed=N.
+        list_recipes: Name the recipes and stop.
+        show: Print every setting with its meaning and stop.
+    """
+    if list_recipes:
+        return _list()
+    config = resolve(recipe, settings, seed)
+    if show:
+        return _show(config)
+    if out is None:
+        raise UserError("Say where the run shall live: --out runs/NAME.")
+    _run(str(recipe), config, out)
+
+
+def _list() -> None:
+    from boltzkit.method import RECIPES
+
+    firsts = [(name, (recipe.__doc__ or "").split("\n")[0]) for name, recipe in RECIPES.items()]
+    print(aligned(firsts))
+    print("\nNext: boltzkit train NAME --show, or boltzkit train NAME --out runs/a")
+
+
+def _show(config: "RunConfig") -> None:
+    from boltzkit.cli.settings import explain
+
+    print("\n".join(explain(config)))
+
+
+def _run(recipe: str, config: "RunConfig", out: Path) -> None:
+    from boltzkit.method import fit
+    from boltzkit.training import RunFolder
+
+    done, steps = _steps_done(config, out), config.training.steps
+    if done is not None and done < steps:
+        going_on = f", going on from step {done:,}" if done else ""
+        what = f"{_data(config)}: {_objective(config.objective)}, {steps:,} steps"
+        tell(f"Training {recipe} on {what}, in {out}{going_on}.")
+    with progress(f"Training {recipe}") as watch:
+        _, remarks = fit(config, out, watch)
+    for remark in remarks:
+        print(f"Remark: {remark}.")
+    print(f"{out} is finished: {steps:,} of {steps:,} steps.")
+    lines = RunFolder(out).metrics()
+    if lines:
+        print(aligned([*step_figures(lines[-1]).items()]))
+    print(f"Next: boltzkit evaluate {quote(str(out))}")
+
+
+def _steps_done(config: "RunConfig", out: Path) -> int | None:
+    """Return how far this run has come, None where the folder holds another one (and will be refused)."""
+    from boltzkit.storage import read_json
+    from boltzkit.training import checkpoints
+
+    stored = out / "config.json"
+    if stored.is_file() and read_json(stored) != config.model_dump(mode="json"):
+        return None
+    found = checkpoints(out / "checkpoints")
+    return int(read_json(found[-1] / "state.json")["step"]) if found else 0
+
+
+def _data(config: "RunConfig") -> str:
+    if config.objective.data == "reverse_kl":
+        return f"the energy of {config.target.name}"
+    if config.data.path is not None:
+        return f"the first {config.data.samples:,} samples of {config.data.path}"
+    return f"{config.data.samples:,} samples of {config.target.name}"
+
+
+def _objective(config: "ObjectiveConfig") -> str:
+    """Name the terms with their weights, as the paper writes them."""
+    terms = []
+    if config.data != "none":
+        terms.append(f"{config.data_weight:g} × {config.data.replace('_', ' ').replace('kl', 'KL')}")
+    if config.dispersion != "none":
+        terms.append(f"{config.dispersion_weight:g} × LDR-{config.dispersion.title()}")
+    return " + ".join(terms)

@@ -1,0 +1,101 @@
+"""The numbers that judge a flow: likelihood on data, and how well its samples reweight."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from boltzkit.errors import UserError
+from boltzkit.weights import Estimate, LogWeights, ess_interval, pareto_k
+
+__all__ = ["NegativeLogLikelihood", "Reweighting", "negative_log_likelihood", "reweighting"]
+
+
+@dataclass(frozen=True)
+class NegativeLogLikelihood:
+    """The mean of −log q over data inside the flow's support.
+
+    Attributes:
+        value: the mean.
+        standard_error: of the mean, for independent data; NaN for a single sample.
+        n: samples given.
+        n_outside: samples outside the support (log_prob = −inf), left out; quote them beside the value.
+        n_failed: samples left out because their log_prob is NaN or +inf.
+    """
+
+    value: float
+    standard_error: float
+    n: int
+    n_outside: int
+    n_failed: int
+
+
+def negative_log_likelihood(log_prob: Tensor) -> NegativeLogLikelihood:
+    """Return NLL = −E_p[log q(x)] over samples x ~ p of the target.
+
+    Args:
+        log_prob: log q(x), ``(n,)``.
+    """
+    values = log_prob.detach().cpu().double().reshape(-1)
+    inside = values[values.isfinite()]
+    n_outside = int(values.isneginf().sum())
+    if len(inside) == 0:
+        raise UserError(
+            f"The flow has no density on any of the {len(values)} samples: check that they are in the flow's "
+            "coordinates and units."
+        )
+    error = float(inside.std()) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
+    n_failed = len(values) - len(inside) - n_outside
+    return NegativeLogLikelihood(-float(inside.mean()), error, len(values), n_outside, n_failed)
+
+
+@dataclass(frozen=True)
+class Reweighting:
+    """How well samples of the flow stand for the target.
+
+    Attributes:
+        n: samples drawn.
+        n_failed: weightless samples.
+        failures: how many for which reason.
+        effective: effective number of samples (raw weights).
+        ess: the raw ESS fraction, effective/n, with its confidence interval.
+        ess_clipped: the ESS fraction with the top 10⁻⁴ of the weights clipped, as in the paper's tables.
+        largest_share: the largest normalised weight; NaN if no sample carries weight.
+        pareto_k: shape of the weights' tail; −inf for equal weights, NaN for too few.
+        log_z: estimate of log ∫ exp(−u); NaN if no sample carries weight.
+        log_z_se: its standard error.
+    """
+
+    n: int
+    n_failed: int
+    failures: Mapping[str, int]
+    effective: float
+    ess: Estimate
+    ess_clipped: float
+    largest_share: float
+    pareto_k: float
+    log_z: float
+    log_z_se: float
+
+    @property
+    def ess_raw(self) -> float:
+        """The raw ESS fraction."""
+        return self.ess.value
+
+
+def reweighting(weights: LogWeights) -> Reweighting:
+    """Summarise weights; without any weighted sample the ESS is zero and the rest is NaN."""
+    weighted = weights.n_weighted > 0
+    return Reweighting(
+        n=weights.n,
+        n_failed=weights.n_failed,
+        failures=dict(weights.failures),
+        effective=weights.ess(),
+        ess=ess_interval(weights),
+        ess_clipped=weights.clipped().ess_fraction,
+        largest_share=weights.largest_share if weighted else math.nan,
+        pareto_k=pareto_k(weights),
+        log_z=weights.log_mean() if weighted else math.nan,
+        log_z_se=weights.log_mean_error() if weighted else math.nan,
+    )

@@ -1,0 +1,89 @@
+"""Drawing ensembles from a flow, chunk by chunk.
+
+A sample is a function of the seed, its chunk's number and the chunk's size alone; how many chunks follow
+does not matter, so that a longer ensemble begins with the whole chunks of a shorter one.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from boltzkit.energy.target import Target
+from boltzkit.ensemble.ensemble import Ensemble
+from boltzkit.errors import UserError
+from boltzkit.flow.flow import Flow
+from boltzkit.randomness import generator
+from boltzkit.weights import LogWeights
+
+__all__ = ["draw", "draw_effective"]
+
+_Chunk = tuple[Tensor, Tensor, Tensor]
+"""x, energy, log_prob."""
+
+
+def draw(flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000) -> Ensemble:
+    """Draw n samples and weigh them; costs n energy evaluations.
+
+    Args:
+        flow: one flow, without replicas.
+        target: the energy to reweight to.
+        n: number of samples.
+        seed: of the latent samples.
+        chunk: samples per pass of the flow.
+    """
+    before = target.evaluations
+    return _joined(list(_chunks(flow, target, n, seed, chunk)), target, before)
+
+
+def draw_effective(
+    flow: Flow, target: Target, effective: float, seed: int, limit: int, chunk: int = 10_000
+) -> Ensemble:
+    """Draw whole chunks until an effective number of samples is reached, or until the limit.
+
+    The effective number is that of all samples so far: it falls again when a heavy weight turns up late.
+    Whether it was reached is told by the ensemble's `shortfall`.
+
+    Args:
+        flow: one flow, without replicas.
+        target: the energy to reweight to.
+        effective: effective number of samples wanted.
+        seed: of the latent samples.
+        limit: largest number of samples, and of energy evaluations.
+        chunk: samples per pass of the flow.
+    """
+    if not effective > 0 or not math.isfinite(effective):
+        raise UserError(f"The effective number of samples must be positive, not {effective}.")
+    before, chunks = target.evaluations, []
+    # Running log Σw and log Σw²: the effective number without a look back at all samples.
+    log_sum = log_square = torch.tensor(-math.inf, dtype=torch.float64)
+    for part in _chunks(flow, target, limit, seed, chunk):
+        chunks.append(part)
+        values = LogWeights.from_samples(part[2], part[1]).values
+        log_sum = torch.logaddexp(log_sum, torch.logsumexp(values, 0))
+        log_square = torch.logaddexp(log_square, torch.logsumexp(2 * values, 0))
+        if log_sum.isfinite() and float(torch.exp(2 * log_sum - log_square)) >= effective:
+            break
+    return _joined(chunks, target, before, effective)
+
+
+@torch.no_grad()
+def _chunks(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iterator[_Chunk]:
+    if flow.replicas != ():
+        raise UserError(f"Samples are drawn from one flow, but this one has replicas {flow.replicas}.")
+    if n < 1 or chunk < 1:
+        raise UserError(f"At least one sample must be drawn, but n = {n} and chunk = {chunk}.")
+    for index, start in enumerate(range(0, n, chunk)):
+        with flow.evaluating():
+            # A generator on the CPU gives the same latents whatever the flow's device.
+            samples = flow.sample(min(chunk, n - start), generator(seed, "ensemble", index))
+        # MPS has no float64.
+        x = samples.x.cpu() if samples.x.device.type == "mps" else samples.x
+        energy = target(x.double())
+        yield samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
+
+
+def _joined(chunks: list[_Chunk], target: Target, before: int, wanted: float | None = None) -> Ensemble:
+    x, energy, log_prob = (torch.cat(parts) for parts in zip(*chunks, strict=True))
+    return Ensemble.from_samples(x, energy, log_prob, target.evaluations - before, target.name, wanted)

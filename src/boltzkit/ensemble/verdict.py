@@ -1,0 +1,118 @@
+"""A plain answer to the question whether reweighted averages can be trusted, with its reasons.
+
+Every check looks at the drawn samples alone. A mode that the flow never visits leaves no trace in them, so
+that "trust" means: nothing in these samples speaks against the averages.
+
+The checks are estimates themselves. Near a limit the level changes from one set of samples to the next: with
+Gaussian weights of true k = 0.56 up to 4 sets in 30 still passed as "trust".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from boltzkit.ensemble.metrics import Reweighting
+from boltzkit.weights import pareto_k_limit
+
+__all__ = ["Level", "Verdict", "verdict"]
+
+Level = Literal["trust", "with care", "do not trust"]
+
+_ORDER: tuple[Level, ...] = ("trust", "with care", "do not trust")
+
+_FEW, _TOO_FEW = 400.0, 100.0
+"""Effective samples: a population of one half is known to 2.5 % and to 5 % of the total. Below 100 the normal
+intervals and k̂ itself grow unreliable."""
+_SOME_FAILED, _MANY_FAILED = 0.01, 0.1
+"""Failed share: failed samples count as weightless. If they should not have been, log Z is off by about
+that share."""
+_HEAVY, _TOO_HEAVY = 0.02, 0.05
+"""Share of the largest weight: by so much of its spread one sample more or less moves any average. It is at
+most ESS^(−1/2), so these limits are stricter than those on the effective number."""
+_VAGUE, _TOO_VAGUE = 0.1, 0.3
+"""Relative standard error of the ESS: if it is large, a few weights decide the ESS, and with more samples it
+usually falls."""
+_FINITE_VARIANCE = 0.5
+"""k̂ below which the weights have a finite variance and errors fall as n^(−1/2) (Vehtari et al., 2024)."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A level and the sentences that led to it."""
+
+    level: Level
+    reasons: tuple[str, ...]
+
+
+def verdict(summary: Reweighting) -> Verdict:
+    """Return the worst level that any check gives, with the reasons of every check that objects."""
+    if summary.effective == 0:
+        return Verdict("do not trust", (f"None of the {summary.n} samples carries weight.",))
+    found = [finding for check in _CHECKS if (finding := check(summary)) is not None]
+    if not found:
+        return Verdict("trust", (_all_well(summary),))
+    worst = max((level for level, _ in found), key=_ORDER.index)
+    return Verdict(worst, tuple(sentence for _, sentence in found))
+
+
+_Finding = tuple[Level, str] | None
+
+
+def _graded(value: float, care: float, distrust: float, sentence: str) -> _Finding:
+    """Object when a value exceeds its limits."""
+    if value > distrust:
+        return "do not trust", sentence
+    return ("with care", sentence) if value > care else None
+
+
+def _tail(summary: Reweighting) -> _Finding:
+    k, n = summary.pareto_k, summary.n - summary.n_failed
+    if math.isnan(k):
+        return "with care", "Too few weights to judge their tail: there is no Pareto k."
+    limit = pareto_k_limit(n)
+    meaning = (
+        f"above {limit:.2f} averages of {n} samples do not settle"
+        if k > limit
+        else (f"above {_FINITE_VARIANCE} the weights have no finite variance and error bars are too small")
+    )
+    return _graded(
+        k, min(_FINITE_VARIANCE, limit), limit, f"The weights' tail is heavy, Pareto k = {k:.2f}: {meaning}."
+    )
+
+
+def _effective(summary: Reweighting) -> _Finding:
+    sentence = f"Only {summary.effective:.0f} effective samples of {summary.n}."
+    return _graded(-summary.effective, -_FEW, -_TOO_FEW, sentence)
+
+
+def _failed(summary: Reweighting) -> _Finding:
+    share = summary.n_failed / summary.n
+    named = ", ".join(f"{reason}: {count}" for reason, count in summary.failures.items())
+    sentence = f"{summary.n_failed} of {summary.n} samples failed and carry no weight ({named})."
+    return _graded(share, _SOME_FAILED, _MANY_FAILED, sentence)
+
+
+def _largest(summary: Reweighting) -> _Finding:
+    sentence = f"One sample carries {100 * summary.largest_share:.1f} % of the total weight."
+    return _graded(summary.largest_share, _HEAVY, _TOO_HEAVY, sentence)
+
+
+def _uncertain(summary: Reweighting) -> _Finding:
+    relative = summary.ess.standard_error / summary.ess.value
+    sentence = (
+        f"The ESS itself is uncertain by {100 * relative:.0f} %: a few weights decide it, and more samples "
+        "may lower it."
+    )
+    return _graded(relative, _VAGUE, _TOO_VAGUE, sentence)
+
+
+_CHECKS: tuple[Callable[[Reweighting], _Finding], ...] = (_tail, _effective, _failed, _largest, _uncertain)
+
+
+def _all_well(summary: Reweighting) -> str:
+    k = "the weights are equal" if math.isinf(summary.pareto_k) else f"Pareto k is {summary.pareto_k:.2f}"
+    return (
+        f"{summary.effective:.0f} effective samples of {summary.n}, {k}, the largest weight is "
+        f"{100 * summary.largest_share:.2g} % of the total."
+    )

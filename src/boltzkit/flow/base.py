@@ -1,0 +1,112 @@
+"""Base distributions of the latent: exact samples and exact log-densities."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Base", "StandardNormal", "StudentT", "TruncatedNormal", "Uniform"]
+
+
+class Base(nn.Module, ABC):
+    """A fixed distribution on ``(..., dim)``; log_prob is −inf outside its support."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    @abstractmethod
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Draw ``(*shape, dim)`` samples in float64 on the generator's device."""
+
+    @abstractmethod
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the log-density, ``(..., dim) -> (...)``."""
+
+
+class StandardNormal(Base):
+    """Independent standard Gaussians."""
+
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Draw by torch's normal generator."""
+        return torch.randn(
+            *shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64
+        )
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return −|z|²/2 − dim/2 · log 2π."""
+        return -0.5 * (z * z).sum(-1) - 0.5 * self.dim * math.log(2 * math.pi)
+
+
+class Uniform(Base):
+    """Uniform on the unit box."""
+
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Draw by torch's uniform generator."""
+        return torch.rand(
+            *shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64
+        )
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return 0 inside the box, −inf outside."""
+        return _minus_infinity_outside(z, (0.0 * z).sum(-1))
+
+
+class TruncatedNormal(Base):
+    """Independent Gaussians cut to the unit interval (the paper: mean 0.5, standard deviation 0.1)."""
+
+    def __init__(self, dim: int, mean: float = 0.5, scale: float = 0.1) -> None:
+        super().__init__(dim)
+        self.mean, self.scale = mean, scale
+        self._low, self._high = (_normal_cdf((edge - mean) / scale) for edge in (0.0, 1.0))
+
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Invert the distribution function at uniform draws."""
+        uniform = torch.rand(
+            *shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64
+        )
+        probability = self._low + (self._high - self._low) * uniform
+        return (self.mean + self.scale * torch.special.ndtri(probability)).clamp(0.0, 1.0)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the Gaussian log-density plus the constant of the cut."""
+        standard = (z - self.mean) / self.scale
+        log_mass = math.log(self.scale * math.sqrt(2 * math.pi) * (self._high - self._low))
+        return _minus_infinity_outside(z, -0.5 * (standard * standard).sum(-1) - self.dim * log_mass)
+
+
+class StudentT(Base):
+    """Independent Student-t variables: heavier tails than any Gaussian target."""
+
+    def __init__(self, dim: int, degrees: int = 3) -> None:
+        super().__init__(dim)
+        self.degrees = degrees
+
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Divide a Gaussian by the root of a χ² (a sum of ``degrees`` squared Gaussians) over its degrees."""
+        normals = torch.randn(
+            *shape,
+            self.dim,
+            self.degrees + 1,
+            generator=generator,
+            device=generator.device,
+            dtype=torch.float64,
+        )
+        chi_squared = (normals[..., 1:] ** 2).sum(-1)
+        return normals[..., 0] / (chi_squared / self.degrees).sqrt()
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the sum of the one-dimensional log-densities."""
+        nu = self.degrees
+        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
+        return (constant - (nu + 1) / 2 * torch.log1p(z * z / nu)).sum(-1)
+
+
+def _minus_infinity_outside(z: Tensor, value: Tensor) -> Tensor:
+    """Cut a log-density to the unit box; NaN stays NaN, a failure for the caller to see."""
+    return torch.where(((z < 0) | (z > 1)).any(-1), -torch.inf, value)
+
+
+def _normal_cdf(value: float) -> float:
+    return 0.5 * math.erfc(-value / math.sqrt(2))

@@ -1,0 +1,61 @@
+"""A normalizing flow: a base distribution carried to data by a bijection."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from boltzkit.errors import UserError
+from boltzkit.flow.base import Base
+from boltzkit.flow.bijection import Bijection
+
+__all__ = ["Flow", "Samples"]
+
+
+class Samples(NamedTuple):
+    """Samples of a flow with their exact log-densities."""
+
+    x: Tensor
+    log_prob: Tensor
+
+
+class Flow(nn.Module):
+    r"""The density $\log q(x) = \log q_0(z) + \log|\partial z/\partial x|$ with z = inverse(x).
+
+    Args:
+        base: distribution of the latent.
+        bijection: the learned map.
+        replicas: shape of the leading axes of independent parameter sets; ``()`` for one flow.
+    """
+
+    def __init__(self, base: Base, bijection: Bijection, replicas: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.base, self.bijection, self.replicas = base, bijection, replicas
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return log q(x), ``(*replicas, batch, dim) -> (*replicas, batch)``; −inf outside the support."""
+        if x.shape[-1] != self.base.dim:
+            raise UserError(
+                f"The flow takes samples with {self.base.dim} coordinates; the batch has shape {tuple(x.shape)}."
+            )
+        z, log_det = self.bijection.inverse(x)
+        return self.base.log_prob(z) + log_det
+
+    def sample(self, n: int, generator: torch.Generator) -> Samples:
+        """Draw n samples per replica with log q from the same pass, differentiable in the parameters."""
+        parameter = next(self.parameters())
+        z = self.base.sample((*self.replicas, n), generator).to(parameter)
+        x, log_det = self.bijection.transform(z)
+        return Samples(x, self.base.log_prob(z) - log_det)
+
+    @contextmanager
+    def evaluating(self) -> Iterator["Flow"]:
+        """Use the flow as the fixed density it stands for (running statistics), then restore its mode."""
+        was_training = self.training
+        self.eval()
+        try:
+            yield self
+        finally:
+            self.train(was_training)

@@ -1,0 +1,108 @@
+"""The complete configuration of a run: everything that decides its result."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from boltzkit.config import Config
+from boltzkit.energy import TargetConfig
+from boltzkit.flow import RealNVPConfig
+from boltzkit.objective import (
+    ForwardKL,
+    LogDispersion,
+    PathGradientForwardKL,
+    ReverseKL,
+)
+from boltzkit.training import TrainingConfig
+
+__all__ = ["DataConfig", "EvaluationConfig", "ObjectiveConfig", "RunConfig"]
+
+
+class DataConfig(Config):
+    """Where training and validation samples come from."""
+
+    path: str | None = None
+    """A .npy file, or a .npz file with an array `x`, of shape (n, dim); drawn from the target when none."""
+    samples: int = Field(500, ge=1)
+    """How many samples to draw from the target's exact sampler, or to take from the file's start."""
+    validation_path: str | None = None
+    """A file like `path` for validation; drawn from the target when none and the target can be sampled."""
+    validation_samples: int = Field(10_000, ge=1)
+    """How many validation samples to draw or take."""
+
+
+class ObjectiveConfig(Config):
+    """What to minimise: λ_data · data term + λ_LD · log-dispersion."""
+
+    data: Literal["forward_kl", "path_gradient", "reverse_kl", "none"] = "forward_kl"
+    """The data term. `reverse_kl` needs no data; `none` leaves the dispersion alone (an ablation)."""
+    dispersion: str = "none"
+    """`none`, `l1`, `l1.5`, `l2`, `l3` (any `l<p>` with p ≥ 1) or `huber`."""
+    huber_delta: float = Field(1.0, gt=0)
+    """Where Huber's penalty turns from quadratic to linear."""
+    data_weight: float = Field(1.0, ge=0)
+    """λ_data; the paper tunes it over 0.1, 0.3, 0.5, 0.7, … with λ_LD = 1."""
+    dispersion_weight: float = Field(1.0, ge=0)
+    """λ_LD after its warm-up."""
+    warm_up: int = Field(0, ge=0)
+    """Steps over which λ_LD rises on a cosine ramp."""
+    centre: Literal["mean", "learned"] = "mean"
+    """Centre of the dispersion: the batch mean, or a learned scalar."""
+
+    @field_validator("dispersion")
+    @classmethod
+    def _known_dispersion(cls, value: str) -> str:
+        if value in ("none", "huber"):
+            return value
+        match = re.fullmatch(r"l(\d+(?:\.\d+)?)", value)
+        if match is None or float(match[1]) < 1:
+            raise ValueError("use none, huber, or l<p> with p of at least 1, for example l1 or l1.5")
+        return value
+
+    def data_term(self) -> ForwardKL | PathGradientForwardKL | ReverseKL | None:
+        """Return the data term, None where there is none."""
+        terms = {"forward_kl": ForwardKL, "path_gradient": PathGradientForwardKL, "reverse_kl": ReverseKL}
+        return terms[self.data]() if self.data in terms else None
+
+    def dispersion_term(self) -> LogDispersion | None:
+        """Return the regulariser, None where there is none."""
+        if self.dispersion == "none":
+            return None
+        if self.dispersion == "huber":
+            return LogDispersion.huber(self.huber_delta)
+        return LogDispersion(p=float(self.dispersion[1:]))
+
+
+class EvaluationConfig(Config):
+    """How a trained flow is judged."""
+
+    samples: int = Field(100_000, ge=2)
+    """Model samples for ESS, log Z and k̂."""
+    test_samples: int = Field(10_000, ge=2)
+    """Target samples for the NLL, independent of training and validation."""
+    test_seed: int = 1_000_003
+    """Seed of the test set; the same for all runs, so that differences between runs are not noise of the set."""
+    clip: float = Field(1e-4, ge=0, lt=1)
+    """Fraction of the largest weights to clip in the tables' ESS."""
+
+
+class RunConfig(Config):
+    """One run: target, flow, data, objective, training, evaluation, seed."""
+
+    target: TargetConfig = TargetConfig()
+    """The distribution to learn."""
+    flow: RealNVPConfig = RealNVPConfig()
+    """The architecture."""
+    data: DataConfig = DataConfig()
+    """Training and validation samples."""
+    objective: ObjectiveConfig = ObjectiveConfig()
+    """What to minimise."""
+    training: TrainingConfig = TrainingConfig()
+    """How to descend."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """How to judge the result."""
+    seed: int = 0
+    """Every random draw of the run follows from it."""
+    device: str = "cpu"
+    """cpu, cuda, mps or a numbered device."""

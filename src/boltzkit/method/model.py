@@ -1,0 +1,82 @@
+"""A trained flow with the target it was trained for."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from boltzkit.energy import Target, build_target
+from boltzkit.errors import UserError
+from boltzkit.flow import Flow, Samples, build_realnvp
+from boltzkit.method.config import RunConfig
+from boltzkit.randomness import generator
+from boltzkit.storage import read_json
+from boltzkit.training import TrainState, checkpoints, read_checkpoint
+
+__all__ = ["Model", "load"]
+
+
+class Model:
+    """A flow fixed as a density, with its configuration and target.
+
+    >>> from boltzkit.method import Model, gmm
+    >>> model = Model.untrained(gmm())
+    >>> x, log_prob = model.sample(5)
+    >>> bool(torch.allclose(model.log_prob(x), log_prob, atol=1e-4))
+    True
+    """
+
+    def __init__(self, flow: Flow, config: RunConfig, step: int) -> None:
+        self.flow = flow.eval().requires_grad_(False)
+        self.config, self.step = config, step
+        self.target: Target = build_target(config.target)
+
+    @classmethod
+    def untrained(cls, config: RunConfig) -> "Model":
+        """Return the flow as a run starts with it."""
+        return cls(build_flow((config,), batched=False), config, step=0)
+
+    def sample(self, n: int, seed: int = 0) -> Samples:
+        """Draw n samples with log q, ``(n, dim)`` and ``(n,)``."""
+        with torch.no_grad():
+            return self.flow.sample(n, generator(seed, "samples of the model"))
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return log q(x), ``(n, dim) -> (n,)``; −inf outside the support."""
+        with torch.no_grad():
+            return self.flow.log_prob(x.to(next(self.flow.parameters())))
+
+
+def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
+    """Build the flow of one run, or one batched flow with a replica for each run."""
+    first = configs[0]
+    (dim,) = build_target(first.target).event_shape
+    flow = build_realnvp(first.flow, dim, tuple(c.seed for c in configs), batched)
+    return flow.to(first.device)
+
+
+def load(run_folder: str | Path) -> Model:
+    """Load the newest state of a run: averaged weights where the run keeps them."""
+    folder = Path(run_folder)
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} is not a run folder: it has no config.json.")
+    config = RunConfig.parse(read_json(folder / "config.json"), source=str(folder / "config.json"))
+    found = checkpoints(folder / "checkpoints")
+    if not found:
+        raise UserError(f"{folder} has no checkpoint yet: let its training run on.")
+    tensors, meta = read_checkpoint(found[-1])
+    flow = build_flow((config,), batched=False)
+    prefix = "ema." if config.training.ema else "modules.flow."
+    flow.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+    return Model(flow, config, meta["step"])
+
+
+def models_of(state: TrainState, configs: tuple[RunConfig, ...]) -> list[Model]:
+    """Split a finished batched training into one model per replica."""
+    tensors = state.ema or state.flow.state_dict()
+    models = []
+    for replica, config in enumerate(configs):
+        flow = build_flow((config,), batched=False)
+        flow.load_state_dict({name: value[replica] for name, value in tensors.items()})
+        models.append(Model(flow, config, state.step))
+    return models

@@ -1,0 +1,176 @@
+"""A small honest tuner: learning rate and λ_data on validation data, by grid or successive halving."""
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from boltzkit.config import Config
+from boltzkit.errors import UserError
+from boltzkit.method.config import RunConfig
+from boltzkit.method.unbiased import fit_side_by_side
+from boltzkit.method.validation import Validation
+from boltzkit.storage import read_json, write_json
+from boltzkit.training import Watch
+
+__all__ = ["Trial", "TuneConfig", "Tuning", "tune"]
+
+
+class TuneConfig(Config):
+    """The grid and how to walk it."""
+
+    learning_rates: tuple[float, ...] = (1e-4, 3.2e-4, 1e-3, 3.2e-3)
+    """Learning rates to try."""
+    data_weights: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 1.0)
+    """λ_data to try; only for objectives with a dispersion and a data term."""
+    seeds: tuple[int, ...] = (1_001,)
+    """Seeds of the trial runs; keep them apart from those of the final runs."""
+    rungs: tuple[float, ...] = (1.0,)
+    """Shares of the full number of steps. One rung is a grid search; several are successive halving, each rung
+    a training of its own with its whole schedule."""
+    keep: float = Field(1 / 3, gt=0, le=1)
+    """Share of the settings that reaches the next rung."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting tried at one rung. The score is the mean validation NLL over seeds; inf when a run failed."""
+
+    learning_rate: float
+    data_weight: float
+    steps: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All trials, and the best of the last rung."""
+
+    trials: tuple[Trial, ...]
+    best: Trial
+
+    def apply(self, config: RunConfig) -> RunConfig:
+        """Return the configuration with the best setting."""
+        return _with_setting(config, self.best.learning_rate, self.best.data_weight)
+
+
+def tune(
+    config: RunConfig,
+    options: TuneConfig,
+    out: Path,
+    watch: Watch | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Tuning:
+    """Try the grid on validation data alone and return the trials; goes on where it stopped.
+
+    Settings that share a learning rate train side by side as one batched model.
+    """
+    settings = [(rate, weight) for rate in options.learning_rates for weight in _weights(config, options)]
+    store = _Store(out, {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")})
+    trials: list[Trial] = []
+    for number, share in enumerate(options.rungs):
+        steps = max(1, round(share * config.training.steps))
+        trials = []
+        for rate in sorted({rate for rate, _ in settings}):
+            weights = [weight for r, weight in settings if r == rate]
+            tell(f"tuning, rung {number + 1} of {len(options.rungs)}: learning rate {rate:g}, {steps} steps")
+            trials += store.get(
+                f"rung-{number + 1}-rate-{rate:g}",
+                lambda folder, rate=rate, weights=weights, steps=steps: _run_group(
+                    config, options.seeds, rate, weights, steps, folder, watch
+                ),
+            )
+        trials.sort(key=lambda trial: trial.score)
+        survivors = max(1, math.ceil(options.keep * len(trials)))
+        settings = [(trial.learning_rate, trial.data_weight) for trial in trials[:survivors]]
+    if not math.isfinite(trials[0].score):
+        raise UserError("Every trial failed: try lower learning rates.")
+    return Tuning(tuple(store.all_trials()), trials[0])
+
+
+def _weights(config: RunConfig, options: TuneConfig) -> tuple[float, ...]:
+    both = config.objective.dispersion != "none" and config.objective.data != "none"
+    return options.data_weights if both else (config.objective.data_weight,)
+
+
+def _with_setting(config: RunConfig, rate: float, weight: float) -> RunConfig:
+    training = config.training.model_copy(update={"learning_rate": rate})
+    objective = config.objective.model_copy(update={"data_weight": weight})
+    return config.model_copy(update={"training": training, "objective": objective})
+
+
+def _run_group(
+    config: RunConfig,
+    seeds: tuple[int, ...],
+    rate: float,
+    weights: list[float],
+    steps: int,
+    folder: Path,
+    watch: Watch | None,
+) -> list[Trial]:
+    training = config.training.model_copy(
+        # The last checkpoint is enough to resume a trial, and its warm-up shrinks with it.
+        update={"steps": steps, "checkpoint_every": min(config.training.checkpoint_every, steps)}
+    )
+    ramp = round(config.objective.warm_up * steps / config.training.steps)
+    objective = config.objective.model_copy(update={"warm_up": ramp})
+    short = config.model_copy(update={"training": training, "objective": objective})
+    runs = [
+        _with_setting(short, rate, weight).model_copy(update={"seed": seed})
+        for weight in weights
+        for seed in seeds
+    ]
+    try:
+        models = fit_side_by_side(runs, folder, watch)
+    except UserError as error:
+        if "Training failed" not in str(error):
+            raise
+        return [Trial(rate, weight, steps, math.inf) for weight in weights]
+    scores = []
+    for model in models:
+        validation = Validation.of((model.config,), model.target, batched=False)
+        if validation is None:
+            raise UserError("Tuning needs validation data: set data.validation_path.")
+        scores.append(float(validation(model.flow)["validation_nll"]))
+    per_weight = [scores[i : i + len(seeds)] for i in range(0, len(scores), len(seeds))]
+    means = [sum(part) / len(part) for part in per_weight]
+    return [
+        Trial(rate, weight, steps, mean if math.isfinite(mean) else math.inf)
+        for weight, mean in zip(weights, means, strict=True)
+    ]
+
+
+class _Store:
+    """Finished groups of trials on disk, so that a stopped tuning goes on with the next group."""
+
+    def __init__(self, out: Path, question: dict[str, Any]) -> None:
+        self.path, self.out = out / "trials.json", out
+        self.content: dict[str, Any] = {"question": question, "groups": {}}
+        if self.path.is_file():
+            stored = read_json(self.path)
+            if stored["question"] != question:
+                raise UserError(f"{out} holds a tuning with other settings: choose another folder with --out.")
+            self.content = stored
+
+    def get(self, name: str, run: Callable[[Path], list[Trial]]) -> list[Trial]:
+        groups = self.content["groups"]
+        if name not in groups:
+            trials = run(self.out / name)
+            groups[name] = [
+                {**asdict(trial), "score": trial.score if math.isfinite(trial.score) else None}
+                for trial in trials
+            ]
+            write_json(self.path, self.content)
+            shutil.rmtree(self.out / name, ignore_errors=True)
+        return [self._trial(stored) for stored in groups[name]]
+
+    def all_trials(self) -> list[Trial]:
+        return [self._trial(stored) for group in self.content["groups"].values() for stored in group]
+
+    @staticmethod
+    def _trial(stored: dict[str, Any]) -> Trial:
+        return Trial(**{**stored, "score": math.inf if stored["score"] is None else stored["score"]})

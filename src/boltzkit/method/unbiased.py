@@ -1,0 +1,129 @@
+"""Training on unbiased data, or on none (reverse KL): one run, or several side by side as one batched model."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from boltzkit.data import EpochBatches, LabelledData, read_samples
+from boltzkit.energy import Target, build_target
+from boltzkit.errors import UserError
+from boltzkit.flow import Flow
+from boltzkit.method.config import RunConfig
+from boltzkit.method.model import Model, build_flow, load, models_of
+from boltzkit.method.validation import Validation
+from boltzkit.objective import Batch, Objective, draw_batch
+from boltzkit.randomness import generator
+from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, train
+
+__all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
+
+
+def fit(config: RunConfig, out: Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
+    """Train one run in its folder, going on where it stopped; return the model and remarks on the resume."""
+    check_config(config)
+    # The problem first: bad data must not leave a half-made folder behind.
+    problem = build_problem((config,), batched=False)
+    folder = RunFolder(out)
+    remarks = folder.open(config, config.seed, config.device)
+    train(problem, config.training, folder, watch)
+    return load(out), remarks
+
+
+def fit_side_by_side(
+    configs: Sequence[RunConfig], out: Path | None = None, watch: Watch | None = None
+) -> list[Model]:
+    """Train runs that differ only in seed and loss weights as one batched model; one model each comes back.
+
+    Replicas share every kernel call, which is what makes many small flows affordable, and share nothing else.
+    """
+    for config in configs:
+        check_config(config)
+    if len({_common(config) for config in configs}) != 1:
+        raise UserError("Runs trained side by side may differ in seed and loss weights only.")
+    problem = build_problem(tuple(configs), batched=True)
+    folder = None
+    if out is not None:
+        folder = RunFolder(out)
+        folder.open(configs[0], configs[0].seed, configs[0].device)
+    state = train(problem, configs[0].training, folder, watch)
+    return models_of(state, tuple(configs))
+
+
+def check_config(config: RunConfig) -> None:
+    """Refuse combinations that cannot work, in one sentence each."""
+    if config.objective.data == "path_gradient" and config.flow.statistics != "running":
+        raise UserError(
+            "Path gradients need a flow that is a density while training: set flow.statistics=running."
+        )
+    if config.objective.data == "none" and config.objective.dispersion == "none":
+        raise UserError("There is nothing to minimise: set objective.data or objective.dispersion.")
+    try:
+        torch.empty(0, device=config.device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"This machine has no device '{config.device}': set device=cpu.") from error
+
+
+def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
+    """Put target, data, flow and objective together."""
+    first = configs[0]
+    target = build_target(first.target)
+    flow = build_flow(configs, batched=batched)
+    kind = first.objective
+    centre = None
+    if kind.dispersion != "none" and kind.centre == "learned":
+        centre = LearnedCentre(flow.replicas).to(first.device)
+    weights = [
+        torch.tensor([getattr(c.objective, name) for c in configs], device=first.device)
+        for name in ("data_weight", "dispersion_weight")
+    ]
+    objective = Objective(
+        kind.data_term(),
+        kind.dispersion_term(),
+        *(value if batched else value[0] for value in weights),
+        warm_up_steps=kind.warm_up,
+    )
+    seeds = tuple(c.seed for c in configs)
+    if kind.data == "reverse_kl":
+        batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds[0])
+    else:
+        data = _stack([_training_data(c, target) for c in configs], batched)
+        batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
+    return Problem(flow, objective, target, batch, centre=centre, validate=Validation.of(configs, target, batched=batched))
+
+
+def _common(config: RunConfig) -> str:
+    objective = config.objective.model_copy(update={"data_weight": 0.0, "dispersion_weight": 0.0})
+    return config.model_copy(update={"seed": 0, "objective": objective}).model_dump_json()
+
+
+def _training_data(config: RunConfig, target: Target) -> LabelledData:
+    gradients = config.objective.data == "path_gradient"
+    if config.data.path is None:
+        x = target.sample(config.data.samples, generator(config.seed, "training data"))
+        source = target.name
+    else:
+        x = read_samples(Path(config.data.path), target)[: config.data.samples]
+        source = config.data.path
+    return LabelledData.label(x, target, gradients=gradients, source=source)
+
+
+def _stack(parts: list[LabelledData], batched: bool) -> LabelledData:
+    if not batched:
+        return parts[0]
+    gradients = [part.gradient for part in parts if part.gradient is not None]
+    return LabelledData(
+        torch.stack([part.x for part in parts]),
+        torch.stack([part.energy for part in parts]),
+        torch.stack(gradients) if gradients else None,
+    )
+
+
+class _ModelBatches:
+    """Fresh samples of the flow itself at every step, for the reverse KL."""
+
+    def __init__(self, flow: Flow, target: Target, n: int, seed: int) -> None:
+        self.flow, self.target, self.n, self.seed = flow, target, n, seed
+
+    def __call__(self, step: int) -> Batch:
+        return draw_batch(self.flow.train(), self.target, self.n, generator(self.seed, "model batch", step))

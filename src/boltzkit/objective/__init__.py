@@ -1,0 +1,20 @@
+"""What training minimises: small callables on log-densities and energies."""
+
+from boltzkit.objective.batch import Batch, draw_batch
+from boltzkit.objective.forward_kl import ForwardKL
+from boltzkit.objective.log_dispersion import LogDispersion
+from boltzkit.objective.objective import Loss, Objective, warm_up
+from boltzkit.objective.path_gradient import PathGradientForwardKL
+from boltzkit.objective.reverse_kl import ReverseKL
+
+__all__ = [
+    "Batch",
+    "ForwardKL",
+    "LogDispersion",
+    "Loss",
+    "Objective",
+    "PathGradientForwardKL",
+    "ReverseKL",
+    "draw_batch",
+    "warm_up",
+]

@@ -1,0 +1,119 @@
+"""The weighted sum a training step descends: a data term, a log-dispersion term, and its warm-up."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from boltzkit.errors import UserError
+from boltzkit.flow import Flow
+from boltzkit.objective.batch import Batch
+from boltzkit.objective.forward_kl import ForwardKL
+from boltzkit.objective.log_dispersion import LogDispersion
+from boltzkit.objective.path_gradient import PathGradientForwardKL
+from boltzkit.objective.reverse_kl import ReverseKL
+
+__all__ = ["Loss", "Objective", "warm_up"]
+
+DataTerm = ForwardKL | PathGradientForwardKL | ReverseKL
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one evaluation of an objective gives: the total and what a person watches, each ``(*replicas,)``."""
+
+    total: Tensor
+    data: Tensor | None
+    dispersion: Tensor | None
+    left_out: Tensor
+    """Samples outside the support or with an energy that is not finite."""
+
+
+def warm_up(step: int, steps: int) -> float:
+    """Return the cosine ramp ½(1 − cos(π t/T)) that switches the dispersion on, 1 from step T.
+
+    >>> warm_up(0, 10), warm_up(5, 10), warm_up(10, 10)
+    (0.0, 0.5, 1.0)
+    """
+    if step >= steps:
+        return 1.0
+    return round(0.5 * (1 - math.cos(math.pi * step / steps)), 15)
+
+
+@dataclass(frozen=True)
+class Objective:
+    r"""$\mathcal L = \lambda_{data} \mathcal L_{data} + \lambda_{LD}(t) \mathcal L_{LD}$.
+
+    The dispersion is taken on a reference batch of its own when one is given (biased data), else on the data
+    batch, whose log q it shares, so that the regulariser costs next to nothing.
+
+    Args:
+        data: forward KL, path-gradient forward KL or reverse KL; None for dispersion alone.
+        dispersion: the regulariser, or None.
+        data_weight: λ_data, a number or one per replica.
+        dispersion_weight: λ_LD after its warm-up.
+        warm_up_steps: T_warm.
+    """
+
+    data: DataTerm | None
+    dispersion: LogDispersion | None = None
+    data_weight: float | Tensor = 1.0
+    dispersion_weight: float | Tensor = 1.0
+    warm_up_steps: int = 0
+
+    def __post_init__(self) -> None:
+        if self.data is None and self.dispersion is None:
+            raise UserError("An objective needs a data term or a dispersion; both are none.")
+
+    def __call__(
+        self,
+        flow: Flow,
+        batch: Batch,
+        *,
+        step: int,
+        reference: Batch | None = None,
+        centre: Tensor | None = None,
+    ) -> Loss:
+        """Evaluate on a batch of data (or of model samples, for the reverse KL)."""
+        data, batch = self._data_loss(flow, batch)
+        total = _zero(batch) if data is None else self.data_weight * data
+        left_out = _left_out(batch)
+        dispersion = None
+        if self.dispersion is not None:
+            where = batch
+            if reference is not None:
+                where = reference.with_log_prob(flow)
+                left_out = left_out + _left_out(where)
+            assert where.log_prob is not None
+            dispersion = self.dispersion(where.log_prob, where.energy, where.weights, centre)
+            ramp = warm_up(step, self.warm_up_steps)
+            # At weight zero the term is left out, not multiplied: 0 · inf would be NaN.
+            total = total + (ramp * self.dispersion_weight) * dispersion if ramp > 0 else total
+        return Loss(total, data, dispersion, left_out)
+
+    def _data_loss(self, flow: Flow, batch: Batch) -> tuple[Tensor | None, Batch]:
+        if isinstance(self.data, PathGradientForwardKL):
+            if batch.gradient is None:
+                raise UserError("The path-gradient forward KL needs energy gradients with the data.")
+            loss, log_prob = self.data(flow, batch.x, batch.gradient, batch.weights)
+            return loss, batch.replace(log_prob=log_prob)
+        batch = batch.with_log_prob(flow)
+        assert batch.log_prob is not None
+        if self.data is None:
+            return None, batch
+        if isinstance(self.data, ReverseKL):
+            return self.data(batch.log_prob, batch.energy), batch
+        return self.data(batch.log_prob, batch.weights), batch
+
+
+def _zero(batch: Batch) -> Tensor:
+    """Return a zero that hangs on the parameters, so that dispersion alone can start its warm-up at 0."""
+    assert batch.log_prob is not None
+    return 0.0 * torch.where(torch.isfinite(batch.log_prob), batch.log_prob, 0.0).sum(-1)
+
+
+def _left_out(batch: Batch) -> Tensor:
+    assert batch.log_prob is not None
+    outside = batch.log_prob == -torch.inf
+    return (outside | ~torch.isfinite(batch.energy)).sum(-1)

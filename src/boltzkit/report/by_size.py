@@ -1,0 +1,37 @@
+"""A metric against the number of training samples, one line per method."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+__all__ = ["Series", "draw_by_size"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Mean and spread of a metric at each size, and reference points where there are any."""
+
+    label: str
+    sizes: Sequence[int]
+    means: Sequence[float]
+    spreads: Sequence[float]
+    reference: Mapping[int, float]
+
+
+def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str) -> None:
+    """Draw lines with error bars, and the reference values as open diamonds in the same colour."""
+    for index, line in enumerate(series):
+        colour = f"C{index}"
+        # A little apart on the logarithmic axis, so that error bars do not hide each other.
+        x = [size * 1.04 ** (index - (len(series) - 1) / 2) for size in line.sizes]
+        ax.errorbar(x, line.means, line.spreads, color=colour, marker="o", ms=5, capsize=3, label=line.label)
+        known = [(xi, line.reference[size]) for xi, size in zip(x, line.sizes, strict=True) if size in line.reference]
+        if known:
+            ax.plot(*zip(*known, strict=True), "D", mfc="none", color=colour, ms=8)
+    ax.plot([], [], "D", mfc="none", color="0.4", ms=8, label="paper")
+    ax.set_xscale("log")
+    ax.set_xlabel("training samples")
+    ax.set_ylabel(ylabel)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)

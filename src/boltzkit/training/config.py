@@ -1,0 +1,42 @@
+"""How to descend: steps, optimiser, schedule, safety."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from boltzkit.config import Config
+
+__all__ = ["TrainingConfig"]
+
+
+class TrainingConfig(Config):
+    """One optimisation from start to end."""
+
+    steps: int = Field(10_000, ge=1)
+    """Gradient steps."""
+    batch: int = Field(1024, ge=1)
+    """Samples per step."""
+    optimiser: Literal["adam", "adamw"] = "adam"
+    """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it."""
+    learning_rate: float = Field(1e-3, gt=0)
+    """Peak learning rate; the paper tunes it for every experiment."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Adam's decay rates of the first and second moment."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Weight decay (the paper: 1e-5 on molecules, none on the Gaussian mixture)."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """One cosine cycle to zero, or constant."""
+    warm_up: int = Field(0, ge=0)
+    """Steps of linear learning-rate warm-up."""
+    clip: float | None = Field(None, gt=0)
+    """Largest gradient norm, per replica; longer gradients are scaled down."""
+    ema: float | None = Field(None, gt=0, lt=1)
+    """Decay of the exponential moving average of the weights that evaluation uses; none by default."""
+    max_failed_steps: int = Field(20, ge=1)
+    """Steps in a row with a loss or gradient that is not finite before training gives up."""
+    log_every: int = Field(100, ge=1)
+    """Steps between lines of metrics.jsonl."""
+    validate_every: int = Field(1000, ge=1)
+    """Steps between validations."""
+    checkpoint_every: int = Field(1000, ge=1)
+    """Steps between checkpoints."""

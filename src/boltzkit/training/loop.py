@@ -1,0 +1,141 @@
+"""The loop: steps, metrics, validation, checkpoints, clean stops."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from boltzkit.energy import Target
+from boltzkit.errors import Interrupted, UserError
+from boltzkit.flow import Flow
+from boltzkit.objective import Batch, Objective
+from boltzkit.training.centre import LearnedCentre
+from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
+from boltzkit.training.config import TrainingConfig
+from boltzkit.training.interrupt import stop_requested
+from boltzkit.training.optimiser import learning_rate
+from boltzkit.training.run_folder import RunFolder
+from boltzkit.training.state import TrainState
+from boltzkit.training.step import StepInfo, train_step
+
+__all__ = ["Problem", "Watch", "train"]
+
+Watch = Callable[[dict[str, Any], int], None]
+"""Called with each metrics line and the total number of steps, for a progress display."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to train on what.
+
+    Args:
+        flow: the model at its start.
+        objective: what to minimise.
+        target: the energy; its evaluation counter is part of the state.
+        batch: step -> data (or model samples).
+        reference: step -> a batch of its own for the dispersion, or None to share the data's.
+        centre: a learned centre, or None for the batch mean.
+        validate: flow -> numbers to log, called in evaluation mode without gradients.
+    """
+
+    flow: Flow
+    objective: Objective
+    target: Target
+    batch: Callable[[int], Batch]
+    reference: Callable[[int], Batch] | None = None
+    centre: LearnedCentre | None = None
+    validate: Callable[[Flow], dict[str, Tensor]] | None = None
+
+
+@dataclass
+class _Clock:
+    """Time spent on this side of a resume."""
+
+    start: float = field(default_factory=time.monotonic)
+
+    def seconds(self) -> float:
+        return round(time.monotonic() - self.start, 2)
+
+
+def train(
+    problem: Problem, config: TrainingConfig, folder: RunFolder | None = None, watch: Watch | None = None
+) -> TrainState:
+    """Train to the end, or go on from the folder's last checkpoint. Returns the final state.
+
+    Raises:
+        Interrupted: a signal asked to stop; the state was saved.
+        UserError: every replica failed too many steps in a row.
+    """
+    state = TrainState.start(problem.flow, config, problem.centre)
+    if folder is not None and load_checkpoint(folder.checkpoints, state):
+        problem.target.evaluations = state.evaluations
+    clock = _Clock()
+    with stop_requested() as stopping:
+        while state.step < config.steps:
+            reference = None if problem.reference is None else problem.reference(state.step)
+            state, info = train_step(
+                state, problem.objective, config, problem.batch(state.step), reference
+            )
+            state.evaluations = problem.target.evaluations
+            _report(state, info, problem, config, clock, folder, watch)
+            _give_up_if_hopeless(state, info, config)
+            due = state.step % config.checkpoint_every == 0 or state.step == config.steps
+            if folder is not None and (due or stopping()):
+                save_checkpoint(folder.checkpoints, state)
+            if stopping() and state.step < config.steps:
+                raise Interrupted(_farewell(state, config, folder))
+    return state
+
+
+def _report(
+    state: TrainState,
+    info: StepInfo,
+    problem: Problem,
+    config: TrainingConfig,
+    clock: _Clock,
+    folder: RunFolder | None,
+    watch: Watch | None,
+) -> None:
+    last = state.step == config.steps
+    validate = problem.validate is not None and (state.step % config.validate_every == 0 or last)
+    if not (state.step % config.log_every == 0 or last or validate or bool(info.failed.any())):
+        return
+    values: dict[str, Tensor | None] = {
+        "loss": info.loss.total,
+        "data": info.loss.data,
+        "dispersion": info.loss.dispersion,
+        "gradient_norm": info.gradient_norm,
+        "failed_steps": state.failed,
+        "left_out": state.left_out,
+    }
+    if validate and problem.validate is not None:
+        with problem.flow.evaluating(), torch.no_grad():
+            values |= problem.validate(problem.flow)
+    line: dict[str, Any] = {"step": state.step}
+    line |= {k: v.detach().tolist() for k, v in values.items() if v is not None}
+    line |= {"learning_rate": learning_rate(config, state.step - 1), "evaluations": state.evaluations}
+    line |= {"seconds": clock.seconds()}
+    if folder is not None:
+        folder.log(line)
+    if watch is not None:
+        watch(line, config.steps)
+
+
+def _give_up_if_hopeless(state: TrainState, info: StepInfo, config: TrainingConfig) -> None:
+    if not bool((state.failed_in_a_row >= config.max_failed_steps).all()):
+        return
+    terms = {"loss": info.loss.total, "data term": info.loss.data, "dispersion": info.loss.dispersion}
+    shown = ", ".join(f"{k} {v.detach().tolist()}" for k, v in terms.items() if v is not None)
+    first = state.step - config.max_failed_steps + 1
+    raise UserError(
+        f"Training failed: since step {first} no step gave a finite gradient ({shown}, gradient norm "
+        f"{info.gradient_norm.tolist()}); lower training.learning_rate or set training.clip, and check the data."
+    )
+
+
+def _farewell(state: TrainState, config: TrainingConfig, folder: RunFolder | None) -> str:
+    where = "" if folder is None else f" and saved in {folder.path}; the same command goes on from there"
+    return f"Stopped at step {state.step} of {config.steps}{where}."

@@ -1,0 +1,116 @@
+"""The run folder: config.json, provenance.json, metrics.jsonl, checkpoints/."""
+
+import json
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from boltzkit.config import Config
+from boltzkit.errors import UserError
+from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
+
+__all__ = ["RunFolder", "provenance"]
+
+_BIT_IDENTICAL = ("torch", "threads", "device", "machine")
+"""What must be equal for a resumed run to be bit-identical to an uninterrupted one."""
+
+
+class RunFolder:
+    """One run on disk. The same configuration opens it again and goes on; another one is refused."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._last_logged = -1
+
+    def open(self, config: Config, seed: int, device: str) -> list[str]:
+        """Create the folder or join it; return what may make a resumed run differ in its last bits."""
+        content = json.loads(config.model_dump_json())
+        now = provenance(seed, device)
+        if not (self.path / "config.json").is_file():
+            if self.path.is_dir() and any(self.path.iterdir()):
+                raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
+            write_json(self.path / "provenance.json", now)
+            write_json(self.path / "config.json", content)
+            return []
+        if read_json(self.path / "config.json") != content:
+            raise UserError(
+                f"{self.path} holds a run with other settings: choose another folder with --out, "
+                "or repeat the settings it was started with."
+            )
+        self._last_logged = self._mend_metrics()
+        then = read_json(self.path / "provenance.json")
+        return [
+            f"{key} was {then.get(key)} and is now {now[key]}: the run goes on, but not bit for bit"
+            for key in _BIT_IDENTICAL
+            if then.get(key) != now[key]
+        ]
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints live."""
+        return self.path / "checkpoints"
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append one line to metrics.jsonl.
+
+        A resumed run repeats the steps since its checkpoint bit for bit, so lines that are there stay.
+        """
+        if line["step"] <= self._last_logged:
+            return
+        path = self.path / "metrics.jsonl"
+        with disk_errors_explained(path), open(path, "a") as file:
+            file.write(json.dumps(finite(line), allow_nan=False) + "\n")
+        self._last_logged = line["step"]
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return all complete lines of metrics.jsonl."""
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.is_file() else []
+        return [json.loads(line) for line in lines]
+
+    def _mend_metrics(self) -> int:
+        """Cut a line that a kill left unfinished; return the last logged step."""
+        path = self.path / "metrics.jsonl"
+        if not path.is_file():
+            return -1
+        content = path.read_bytes()
+        complete = content[: content.rfind(b"\n") + 1]
+        if complete != content:
+            write_bytes(path, complete)
+        lines = complete.decode().splitlines()
+        return int(json.loads(lines[-1])["step"]) if lines else -1
+
+
+def provenance(seed: int, device: str) -> dict[str, Any]:
+    """Return what a result depends on besides its configuration."""
+    return {
+        "boltzkit": metadata.version("boltzkit"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "threads": torch.get_num_threads(),
+        "device": device,
+        "seed": seed,
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of the source tree this package runs from, None for an installed package."""
+    here = Path(__file__).parent
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

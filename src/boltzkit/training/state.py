@@ -1,0 +1,84 @@
+"""Everything a checkpoint holds, and nothing else."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from boltzkit.flow import Flow
+from boltzkit.training.config import TrainingConfig
+from boltzkit.training.optimiser import build_optimiser
+
+__all__ = ["TrainState"]
+
+
+@dataclass
+class TrainState:
+    """A training in progress. `step` counts finished steps.
+
+    Args:
+        modules: the flow under ``flow`` and, where one is learned, the dispersion's centre under ``centre``.
+        optimiser: its moments are part of the state.
+        ema: moving averages of the flow's tensors, empty when not asked for.
+        failed: failed steps so far, per replica ``(*replicas,)``.
+        failed_in_a_row: the same since the last step that worked.
+        left_out: samples left out of losses so far, per replica.
+        evaluations: energy evaluations spent so far.
+    """
+
+    modules: nn.ModuleDict
+    optimiser: torch.optim.Optimizer
+    ema: dict[str, Tensor]
+    failed: Tensor
+    failed_in_a_row: Tensor
+    left_out: Tensor
+    step: int = 0
+    evaluations: int = 0
+    _names: list[str] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, flow: Flow, config: TrainingConfig, centre: nn.Module | None = None) -> "TrainState":
+        """Return the state before the first step."""
+        modules = nn.ModuleDict({"flow": flow} | ({} if centre is None else {"centre": centre}))
+        names, parameters = zip(*modules.named_parameters(), strict=True)
+        counts = [torch.zeros(flow.replicas, dtype=torch.int64) for _ in range(3)]
+        ema = {k: v.detach().clone() for k, v in flow.state_dict().items()} if config.ema else {}
+        return cls(modules, build_optimiser(parameters, config), ema, *counts, _names=list(names))
+
+    @property
+    def flow(self) -> Flow:
+        """The flow being trained."""
+        flow = self.modules["flow"]
+        assert isinstance(flow, Flow)
+        return flow
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all tensors of the state under flat names."""
+        content = {f"modules.{k}": v for k, v in self.modules.state_dict().items()}
+        content |= {f"ema.{k}": v for k, v in self.ema.items()}
+        for name, moments in zip(self._names, self._moments(), strict=True):
+            content |= {f"optimiser.{name}.{k}": v for k, v in moments.items()}
+        counts = {"failed": self.failed, "failed_in_a_row": self.failed_in_a_row, "left_out": self.left_out}
+        return content | {f"counts.{k}": v for k, v in counts.items()}
+
+    def load(self, tensors: dict[str, Tensor], step: int, evaluations: int) -> None:
+        """Continue from the tensors of a checkpoint."""
+        self.modules.load_state_dict(_under("modules.", tensors))
+        self.ema = _under("ema.", tensors)
+        moments = {i: _under(f"optimiser.{name}.", tensors) for i, name in enumerate(self._names)}
+        if any(moments.values()):
+            state = self.optimiser.state_dict()
+            self.optimiser.load_state_dict({**state, "state": moments})
+        counts = _under("counts.", tensors)
+        self.failed, self.failed_in_a_row = counts["failed"], counts["failed_in_a_row"]
+        self.left_out = counts["left_out"]
+        self.step, self.evaluations = step, evaluations
+
+    def _moments(self) -> list[dict[str, Any]]:
+        stored = self.optimiser.state_dict()["state"]
+        return [stored.get(i, {}) for i in range(len(self._names))]
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,0 +1,84 @@
+"""One gradient step: (state, batch) -> (state, info)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from boltzkit.objective import Batch, Loss, Objective
+from boltzkit.training.config import TrainingConfig
+from boltzkit.training.optimiser import learning_rate
+from boltzkit.training.state import TrainState
+
+__all__ = ["StepInfo", "train_step"]
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What a step reports: its loss, the gradient norm before clipping, and which replicas failed."""
+
+    loss: Loss
+    gradient_norm: Tensor
+    failed: Tensor
+
+
+def train_step(
+    state: TrainState,
+    objective: Objective,
+    config: TrainingConfig,
+    batch: Batch,
+    reference: Batch | None = None,
+) -> tuple[TrainState, StepInfo]:
+    """Take one step. A replica whose loss or gradient is not finite learns nothing from it and is counted."""
+    flow = state.flow.train()
+    centre = state.modules["centre"].value if "centre" in state.modules else None
+    loss = objective(flow, batch, step=state.step, reference=reference, centre=centre)
+    state.optimiser.zero_grad(set_to_none=True)
+    torch.autograd.backward(loss.total.sum())
+    parameters = list(state.modules.parameters())
+    norm = _gradient_norm(parameters, len(flow.replicas))
+    failed = ~(torch.isfinite(norm) & torch.isfinite(loss.total.detach())).cpu()
+    _scale_gradients(parameters, norm, failed, config.clip)
+    if not failed.all():
+        for group in state.optimiser.param_groups:
+            group["lr"] = learning_rate(config, state.step)
+        state.optimiser.step()
+        _update_average(state, config)
+    state.failed = state.failed + failed
+    state.failed_in_a_row = torch.where(failed, state.failed_in_a_row + 1, 0)
+    state.left_out = state.left_out + loss.left_out.cpu()
+    state.step += 1
+    return state, StepInfo(loss, norm, failed)
+
+
+def _gradient_norm(parameters: list[nn.Parameter], replica_axes: int) -> Tensor:
+    """Return the norm of the whole gradient, ``(*replicas,)``."""
+    squares = [
+        p.grad.square().flatten(replica_axes).sum(-1) for p in parameters if p.grad is not None
+    ]
+    return torch.stack(squares).sum(0).sqrt()
+
+
+def _scale_gradients(
+    parameters: list[nn.Parameter], norm: Tensor, failed: Tensor, clip: float | None
+) -> None:
+    """Clip each replica's gradient by its own norm and take failed replicas out."""
+    if clip is None and not failed.any():
+        return
+    scale = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-12)).clamp(max=1.0)
+    bad = failed.to(norm.device)
+    for parameter in parameters:
+        if parameter.grad is not None:
+            shape = (*norm.shape, *[1] * (parameter.grad.ndim - norm.ndim))
+            # A mask and not a product with zero: 0 · NaN is NaN.
+            parameter.grad.mul_(scale.view(shape)).masked_fill_(bad.view(shape), 0.0)
+
+
+def _update_average(state: TrainState, config: TrainingConfig) -> None:
+    if config.ema is None:
+        return
+    for name, value in state.flow.state_dict().items():
+        if value.is_floating_point():
+            state.ema[name].lerp_(value.detach(), 1 - config.ema)
+        else:
+            state.ema[name].copy_(value)

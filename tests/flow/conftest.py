@@ -1,0 +1,64 @@
+"""One registry of bijections, every one with parameters far from its start."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from boltzkit.flow import AffineCoupling, Bijection, Chain, Conditioner, RealNVPConfig, build_realnvp
+from boltzkit.flow.conditioner import BatchNorm
+from boltzkit.randomness import generator
+
+SPLITS = {"2": ([0], [1]), "3": ([0, 2], [1]), "4-reversed": ([3, 1], [2, 0]), "5": ([4], [2, 0, 3, 1])}
+
+
+def randomised(module: Any, seed: int = 0) -> Any:
+    """Move every parameter and running statistic away from its start, in float64, evaluation mode."""
+    draw = generator(seed, "test parameters")
+    for name, parameter in module.double().named_parameters():
+        size = 0.5 if ".last." in name else 0.2
+        noise = torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
+        parameter.data.add_(size * noise)
+    for part in module.modules():
+        if isinstance(part, BatchNorm):
+            part.running_mean.normal_(0.0, 0.3, generator=draw)
+            part.running_var.uniform_(0.5, 2.0, generator=draw)
+    return module.eval()
+
+
+def coupling(split: str, seed: int = 0) -> AffineCoupling:
+    given, changed = SPLITS[split]
+    conditioner = Conditioner(len(given), 2 * len(changed), (8, 8))
+    conditioner.start([generator(seed, "test start")])
+    return randomised(AffineCoupling(given, changed, conditioner), seed)
+
+
+def realnvp(dim: int, statistics: str) -> Bijection:
+    config = RealNVPConfig(layers=5, hidden=(12, 12), statistics=statistics)
+    return randomised(build_realnvp(config, dim, (0,), batched=False)).bijection
+
+
+BIJECTIONS: dict[str, tuple[int, Callable[[], Bijection]]] = {
+    **{f"coupling-{split}": (int(split[0]), lambda s=split: coupling(s)) for split in SPLITS},
+    "chain-of-one": (3, lambda: Chain([coupling("3")])),
+    "chain": (5, lambda: Chain([coupling("5", seed) for seed in range(3)])),
+    "chain-of-chains": (2, lambda: Chain([Chain([coupling("2")]), coupling("2", 1)])),
+    **{
+        f"realnvp-{dim}-{mode}": (dim, lambda d=dim, m=mode: realnvp(d, m))
+        for dim in (2, 3, 5)
+        for mode in ("batch", "running")
+    },
+}
+
+
+@pytest.fixture(params=BIJECTIONS)
+def case(request: pytest.FixtureRequest) -> tuple[Bijection, torch.Tensor]:
+    """A bijection and points to try it at, ``(batch, dim)`` in float64."""
+    dim, build = BIJECTIONS[request.param]
+    return build(), 1.5 * torch.randn(6, dim, generator=generator(3, "points"), dtype=torch.float64)
+
+
+@pytest.fixture
+def randomise() -> Callable[..., torch.nn.Module]:
+    return randomised
