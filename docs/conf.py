@@ -27,43 +27,45 @@ myst_heading_anchors = 3
 default_role = "code"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 autosummary_generate = True
-autosummary_ignore_module_all = False
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_default_options = {"exclude-members": "model_config"}
+# The summation of an objective is a field that holds a function, which autodoc takes for a method.
+autodoc_default_options = {"exclude-members": "model_config, total", "special-members": "__call__"}
 
-_CODE = re.compile(r"(``.*?``|`[^`]*`|:math:`[^`]*`)")
-_DISPLAY = re.compile(r"^([ \t]*)(.*?)\$\$(.+?)\$\$([.,;]?)", re.DOTALL | re.MULTILINE)
-_INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$(?!\$)")
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$[ \t]*", re.DOTALL)
+_INLINE = re.compile(r"\$([^$\n]+?)\$(?!\w)")
+_CODE = re.compile(r"(:math:`[^`]*`|``.*?``|`[^`]*`)")
 
 
 def markdown_to_rest(text: str) -> str:
     """Translate what our docstrings write as Markdown: $...$ and $$...$$, and bars as in |x|."""
-    text = _DISPLAY.sub(_display, text)
-    return "\n".join(_line(line) for line in text.split("\n"))
+    prose_and_formulas = _DISPLAY.split(text)
+    for i, part in enumerate(prose_and_formulas):
+        if i % 2:
+            lines = [f"   {line.strip()}" for line in part.strip().split("\n")]
+            prose_and_formulas[i] = "\n".join(["", "", ".. math::", "", *lines, "", ""])
+        else:
+            prose_and_formulas[i] = "\n".join(_prose(line) for line in part.split("\n"))
+    return "".join(prose_and_formulas)
 
 
-def _display(match: re.Match[str]) -> str:
-    indent, before, formula, mark = match.groups()
-    lines = [f"{indent}   {line.strip()}" for line in formula.strip().split("\n")]
-    lines[-1] += mark
-    head = [indent + before] if before.strip() else []
-    return "\n".join([*head, "", f"{indent}.. math::", "", *lines, ""])
-
-
-def _line(line: str) -> str:
+def _prose(line: str) -> str:
     if line.lstrip().startswith((">>>", "...")):
         return line
-    line = _INLINE.sub(lambda match: rf":math:`{match[1]}`\ ", line)
+    line = _INLINE.sub(r":math:`\1`", line)
     # reStructuredText would take |x| for a substitution; inside code and formulas bars are safe.
     parts = _CODE.split(line)
-    return "".join(part if part.startswith(("`", ":math:")) else part.replace("|", r"\|") for part in parts)
+    return "".join(part if i % 2 else part.replace("|", r"\|") for i, part in enumerate(parts))
 
 
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     lines[:] = markdown_to_rest("\n".join(lines)).split("\n")
+    if what in {"attribute", "property"}:
+        # Napoleon takes what stands before a colon in the first line for a type: an empty comment goes first.
+        lines[:0] = ["..", ""]
 
 
 def setup(app: Any) -> None:

@@ -120,6 +120,12 @@ def test_shown_commands_exist(document: Path) -> None:
         check_command(arguments)
 
 
+def test_the_demo_command_exists() -> None:
+    recipe = (ROOT / "Makefile").read_text().replace("$(BIN)/boltzkit", "boltzkit")
+    (line,) = re.findall(r"^\t@(boltzkit .*)", recipe, re.MULTILINE)
+    check_command(_arguments(line))
+
+
 def test_no_file_names_a_machine() -> None:
     found = [
         f"{relative(path)}: {match[0]}"

@@ -11,9 +11,7 @@ import torch
 __all__ = ["generator"]
 
 
-def generator(
-    seed: int, purpose: str, step: int = 0, device: torch.device | str = "cpu"
-) -> torch.Generator:
+def generator(seed: int, purpose: str, step: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
     """Return a fresh generator for one purpose at one step.
 
     >>> a = torch.rand(2, generator=generator(0, "batch", 7))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from boltzkit.training import Watch
 
-__all__ = ["progress", "tell"]
+__all__ = ["Pace", "progress", "tell"]
 
 _SHARE, _SECONDS = 0.1, 30.0
 """A plain line comes after a tenth of the steps or half a minute, whichever is first."""
@@ -38,7 +38,7 @@ def progress(title: str) -> Iterator["Watch"]:
         yield _Plain()
 
 
-class _Pace:
+class Pace:
     """Time left at the pace so far. A step below the last one begins anew: the next training of several."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,7 +60,7 @@ class _Figures:
     """The numbers of the last line, and of earlier ones where the last has none (validation is rarer)."""
 
     def __init__(self) -> None:
-        self._pace = _Pace()
+        self._pace = Pace()
         self._known: dict[str, Any] = {"step": -1}
 
     def read(self, line: dict[str, Any], total: int) -> str:

@@ -38,7 +38,7 @@ def reproduce(
     Args:
         name: Name of the experiment: gmm, the Gaussian mixture.
         out: Folder of the results; results/NAME by default.
-        scale: demo takes minutes and shows the effect, laptop takes an hour or so, paper is the whole table.
+        scale: demo runs a corner of the table, laptop a shortened table, paper all of it with its tuning.
         workers: Processes side by side, one thread each.
     """
     if workers < 1:

@@ -39,8 +39,7 @@ class EpochBatches:
 
     def _shuffle(self, epoch: int) -> Tensor:
         orders = [
-            torch.randperm(self.data.size, generator=generator(seed, "epoch", epoch))
-            for seed in self.seeds
+            torch.randperm(self.data.size, generator=generator(seed, "epoch", epoch)) for seed in self.seeds
         ]
         order = torch.stack(orders) if self.data.energy.ndim > 1 else orders[0]
         return order.to(self.data.energy.device)

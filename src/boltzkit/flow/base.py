@@ -44,9 +44,7 @@ class Uniform(Base):
 
     def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Draw by torch's uniform generator."""
-        return torch.rand(
-            *shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64
-        )
+        return torch.rand(*shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return 0 inside the box, −inf outside."""

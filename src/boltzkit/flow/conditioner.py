@@ -130,9 +130,9 @@ class Conditioner(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(*replicas, batch, n_in)`` to ``(*replicas, batch, n_out)``."""
-        h = torch.tanh(self.first(x.transpose(-1, -2)))
+        h = self.first(x.transpose(-1, -2)).tanh_()
         for linear, norm in zip(self.linears, self.norms, strict=True):
-            h = torch.tanh(norm(linear(h)))
+            h = norm(linear(h)).tanh_()
         out: Tensor = self.last(h)
         return out.transpose(-1, -2)
 
@@ -155,7 +155,5 @@ def affine(weight: Tensor, h: Tensor, bias: Tensor) -> Tensor:
 def fill_uniform(parameter: Tensor, bound: float, generators: list[torch.Generator]) -> None:
     """Fill a parameter uniformly in ±bound; the leading axis is split over the generators."""
     with torch.no_grad():
-        for part, generator in zip(
-            parameter.view(len(generators), -1), generators, strict=True
-        ):
+        for part, generator in zip(parameter.view(len(generators), -1), generators, strict=True):
             part.copy_((2 * torch.rand(part.shape, generator=generator) - 1) * bound)

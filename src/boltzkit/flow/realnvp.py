@@ -42,9 +42,7 @@ def build_realnvp(config: RealNVPConfig, dim: int, seeds: tuple[int, ...], batch
     couplings = []
     for layer in range(config.layers):
         given, changed = halves[layer % 2], halves[1 - layer % 2]
-        conditioner = Conditioner(
-            len(given), 2 * len(changed), config.hidden, replicas, config.statistics
-        )
+        conditioner = Conditioner(len(given), 2 * len(changed), config.hidden, replicas, config.statistics)
         conditioner.start([generator(seed, f"start of layer {layer}") for seed in seeds])
         couplings.append(AffineCoupling(given, changed, conditioner))
     base: Base = StandardNormal(dim) if config.base == "normal" else StudentT(dim)

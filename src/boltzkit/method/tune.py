@@ -33,7 +33,7 @@ class TuneConfig(Config):
     """Shares of the full number of steps. One rung is a grid search; several are successive halving, each rung
     a training of its own with its whole schedule."""
     keep: float = Field(1 / 3, gt=0, le=1)
-    """Share of the settings that reaches the next rung."""
+    """Share of the settings that reaches the next rung, two at least."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ def tune(
     Settings that share a learning rate train side by side as one batched model.
     """
     settings = [(rate, weight) for rate in options.learning_rates for weight in _weights(config, options)]
-    store = _Store(out, {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")})
+    store = _Store(
+        out, {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
+    )
     trials: list[Trial] = []
     for number, share in enumerate(options.rungs):
         steps = max(1, round(share * config.training.steps))
@@ -85,7 +87,7 @@ def tune(
                 ),
             )
         trials.sort(key=lambda trial: trial.score)
-        survivors = max(1, math.ceil(options.keep * len(trials)))
+        survivors = max(2, math.ceil(options.keep * len(trials)))
         settings = [(trial.learning_rate, trial.data_weight) for trial in trials[:survivors]]
     if not math.isfinite(trials[0].score):
         raise UserError("Every trial failed: try lower learning rates.")
@@ -153,7 +155,9 @@ class _Store:
         if self.path.is_file():
             stored = read_json(self.path)
             if stored["question"] != question:
-                raise UserError(f"{out} holds a tuning with other settings: choose another folder with --out.")
+                raise UserError(
+                    f"{out} holds a tuning with other settings: choose another folder with --out."
+                )
             self.content = stored
 
     def get(self, name: str, run: Callable[[Path], list[Trial]]) -> list[Trial]:

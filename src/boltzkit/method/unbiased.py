@@ -89,7 +89,14 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
     else:
         data = _stack([_training_data(c, target) for c in configs], batched)
         batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
-    return Problem(flow, objective, target, batch, centre=centre, validate=Validation.of(configs, target, batched=batched))
+    return Problem(
+        flow,
+        objective,
+        target,
+        batch,
+        centre=centre,
+        validate=Validation.of(configs, target, batched=batched),
+    )
 
 
 def _common(config: RunConfig) -> str:

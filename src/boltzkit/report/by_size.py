@@ -26,7 +26,11 @@ def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str) -> None:
         # A little apart on the logarithmic axis, so that error bars do not hide each other.
         x = [size * 1.04 ** (index - (len(series) - 1) / 2) for size in line.sizes]
         ax.errorbar(x, line.means, line.spreads, color=colour, marker="o", ms=5, capsize=3, label=line.label)
-        known = [(xi, line.reference[size]) for xi, size in zip(x, line.sizes, strict=True) if size in line.reference]
+        known = [
+            (xi, line.reference[size])
+            for xi, size in zip(x, line.sizes, strict=True)
+            if size in line.reference
+        ]
         if known:
             ax.plot(*zip(*known, strict=True), "D", mfc="none", color=colour, ms=8)
     ax.plot([], [], "D", mfc="none", color="0.4", ms=8, label="paper")

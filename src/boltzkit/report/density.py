@@ -25,15 +25,21 @@ class DensityGrid:
 def draw_density(ax: Axes, grid: DensityGrid, title: str, depth: float = 8.0) -> None:
     """Draw contours of log q from the maximum down to `depth`."""
     values = grid.log_prob.T - grid.log_prob.max()
-    ax.contourf(grid.axis, grid.axis, np.clip(values, -depth, 0), levels=np.linspace(-depth, 0, 17), cmap="viridis")
+    ax.contourf(
+        grid.axis, grid.axis, np.clip(values, -depth, 0), levels=np.linspace(-depth, 0, 17), cmap="viridis"
+    )
     _frame(ax, title)
 
 
-def draw_log_weight(ax: Axes, target: DensityGrid, model: DensityGrid, title: str, limit: float = 1.5) -> None:
+def draw_log_weight(
+    ax: Axes, target: DensityGrid, model: DensityGrid, title: str, limit: float = 1.5
+) -> None:
     """Draw f = log p − log q where the target has mass: blue where the model has too much, red too little."""
     weight = (target.log_prob - model.log_prob).T
     shown = np.where(target.log_prob.T > target.log_prob.max() - 7.0, np.clip(weight, -limit, limit), np.nan)
-    ax.pcolormesh(grid_edges(model.axis), grid_edges(model.axis), shown, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    ax.pcolormesh(
+        grid_edges(model.axis), grid_edges(model.axis), shown, cmap="RdBu_r", vmin=-limit, vmax=limit
+    )
     _frame(ax, title)
 
 

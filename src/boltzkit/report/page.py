@@ -47,7 +47,9 @@ class Page:
 
     def text(self, text: str, note: bool = False) -> None:
         """Add a paragraph; a note is set back."""
-        self.parts.append(f'<p class="note">{html.escape(text)}</p>' if note else f"<p>{html.escape(text)}</p>")
+        self.parts.append(
+            f'<p class="note">{html.escape(text)}</p>' if note else f"<p>{html.escape(text)}</p>"
+        )
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Add a table; ``**bold**`` cells are set bold, a first cell that is not empty starts a block."""

@@ -41,7 +41,9 @@ _EXPLANATION = (
 def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]) -> Path:
     """Write all files and return the path of report.html."""
     markdown = to_markdown(rows, COLUMNS, "samples")
-    write_bytes(out / "table.md", f"# Gaussian mixture, scale {scale}\n\n{markdown}\n{_EXPLANATION}\n".encode())
+    write_bytes(
+        out / "table.md", f"# Gaussian mixture, scale {scale}\n\n{markdown}\n{_EXPLANATION}\n".encode()
+    )
     write_bytes(out / "table.csv", to_csv(rows, COLUMNS).encode())
     page = Page("Log-dispersion regularization on the Gaussian mixture")
     page.text(_summary(rows))

@@ -76,9 +76,7 @@ def train(
     with stop_requested() as stopping:
         while state.step < config.steps:
             reference = None if problem.reference is None else problem.reference(state.step)
-            state, info = train_step(
-                state, problem.objective, config, problem.batch(state.step), reference
-            )
+            state, info = train_step(state, problem.objective, config, problem.batch(state.step), reference)
             state.evaluations = problem.target.evaluations
             _report(state, info, problem, config, clock, folder, watch)
             _give_up_if_hopeless(state, info, config)

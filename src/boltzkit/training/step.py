@@ -53,9 +53,7 @@ def train_step(
 
 def _gradient_norm(parameters: list[nn.Parameter], replica_axes: int) -> Tensor:
     """Return the norm of the whole gradient, ``(*replicas,)``."""
-    squares = [
-        p.grad.square().flatten(replica_axes).sum(-1) for p in parameters if p.grad is not None
-    ]
+    squares = [p.grad.square().flatten(replica_axes).sum(-1) for p in parameters if p.grad is not None]
     return torch.stack(squares).sum(0).sqrt()
 
 

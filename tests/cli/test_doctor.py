@@ -1,0 +1,70 @@
+"""The doctor passes a healthy machine, and finds what is planted in an ill one."""
+
+import pytest
+import torch
+
+from boltzkit.cli import checks
+from boltzkit.energy import Harmonic
+from boltzkit.flow import Bijection
+
+
+def test_a_healthy_machine(cli):
+    ending = cli("doctor")
+    assert (ending.code, ending.err) == (0, "")
+    assert ending.out.count("✓") == 3
+    assert "✗" not in ending.out
+    assert torch.__version__ in ending.out
+    assert "C++ compiler" in ending.out
+
+
+class Scaling(Bijection):
+    """x = 2z, which may claim a wrong log-determinant."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def transform(self, z):
+        return 2 * z, z.new_full(z.shape[:-1], z.shape[-1]) * torch.tensor(
+            2.0, dtype=z.dtype
+        ).log() + self.error
+
+    def inverse(self, x):
+        z = x / 2
+        return z, -self.transform(z)[1]
+
+
+@pytest.mark.parametrize(("error", "good"), [(0.0, True), (1e-6, False)])
+def test_a_wrong_log_determinant_is_found(error, good):
+    assert checks.check_log_det(Scaling(error)).good is good
+
+
+def test_the_checked_flow_is_not_the_identity():
+    _, log_det = checks._flow().bijection.transform(torch.ones(3, 4, dtype=torch.float64))
+    assert (log_det.abs() > 0.01).all()
+
+
+@pytest.mark.parametrize(("error", "good"), [(0.0, True), (0.1, False)])
+def test_a_wrong_log_z_is_found(monkeypatch, error, good):
+    exact = Harmonic.log_z.fget
+    monkeypatch.setattr(Harmonic, "log_z", property(lambda self: exact(self) + error))
+    frequencies = torch.tensor([1.0, 2.0, 3.0, 5.0], dtype=torch.float64)
+    assert checks.check_log_z(Harmonic.from_frequencies(frequencies)).good is good
+
+
+def test_an_ill_machine_gets_exit_code_1(cli, monkeypatch):
+    def accept_anything(path):
+        return {}, {}
+
+    monkeypatch.setattr(checks, "read_checkpoint", accept_anything)
+    ending = cli("doctor")
+    assert ending.code == 1
+    assert "✗ A checkpoint comes back changed, and a damaged one is accepted." in ending.out
+    assert ending.out.count("✓") == 2
+
+
+def test_a_check_that_breaks_down_is_a_finding(cli, monkeypatch):
+    monkeypatch.setattr(checks, "save_checkpoint", lambda *_: 1 / 0)
+    ending = cli("doctor")
+    assert ending.code == 1
+    assert "✗ A checkpoint could not be checked: ZeroDivisionError: division by zero" in ending.out

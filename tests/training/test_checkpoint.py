@@ -1,0 +1,136 @@
+"""Checkpoints: bit-exact round trips; what is damaged is refused in one sentence."""
+
+import json
+
+import pytest
+import torch
+
+from boltzkit.errors import UserError
+from boltzkit.objective import ForwardKL, LogDispersion, Objective
+from boltzkit.training import (
+    LearnedCentre,
+    TrainingConfig,
+    TrainState,
+    checkpoints,
+    read_checkpoint,
+    save_checkpoint,
+    train_step,
+)
+from boltzkit.training.checkpoint import load_checkpoint
+
+CONFIG = TrainingConfig(steps=20, learning_rate=0.01, ema=0.9)
+HYBRID = Objective(ForwardKL(), LogDispersion(1.0))
+
+
+@pytest.fixture(params=["one", "replicas"])
+def parts(request, tiny_flow, batches):
+    """A function that starts a training, and its batches."""
+    if request.param == "one":
+        return lambda: TrainState.start(tiny_flow(0), CONFIG, LearnedCentre()), batches()
+    return lambda: TrainState.start(tiny_flow(0, 1), CONFIG, LearnedCentre((2,))), batches(2)
+
+
+def run(state, source, until):
+    while state.step < until:
+        state, _ = train_step(state, HYBRID, CONFIG, source(state.step))
+    return state
+
+
+def test_round_trip_is_bit_exact(parts, tmp_path):
+    start, source = parts
+    state = run(start(), source, 5)
+    state.evaluations = 1234
+    path = save_checkpoint(tmp_path, state)
+    assert sorted(file.name for file in path.iterdir()) == ["state.json", "state.safetensors"]
+    other = start()
+    assert load_checkpoint(tmp_path, other)
+    assert (other.step, other.evaluations) == (5, 1234)
+    tensors, loaded = state.tensors(), other.tensors()
+    assert set(tensors) == set(loaded)
+    assert {name.rsplit(".")[-1] for name in tensors} >= {"exp_avg", "exp_avg_sq", "step", "running_var"}
+    assert any(name.startswith("ema.") for name in tensors)
+    for name, value in tensors.items():
+        assert value.dtype == loaded[name].dtype
+        assert torch.equal(value, loaded[name]), name
+    # What follows is the same too, to the last bit.
+    for one, two in zip(
+        run(state, source, 9).tensors().items(), run(other, source, 9).tensors().items(), strict=True
+    ):
+        assert one[0] == two[0]
+        assert torch.equal(one[1], two[1]), one[0]
+
+
+def test_the_newest_two_are_kept(parts, tmp_path):
+    start, source = parts
+    state = start()
+    assert checkpoints(tmp_path) == []
+    assert not load_checkpoint(tmp_path, state)
+    for until in (0, 2, 4, 6):
+        save_checkpoint(tmp_path, run(state, source, until))
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-00000004", "step-00000006"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000004", "step-00000006"]
+
+
+def test_state_before_the_first_step_can_be_saved(parts, tmp_path):
+    start, source = parts
+    save_checkpoint(tmp_path, start())
+    other = start()
+    assert load_checkpoint(tmp_path, other)
+    for value, same in zip(
+        run(other, source, 3).tensors().values(), run(start(), source, 3).tensors().values(), strict=True
+    ):
+        assert torch.equal(value, same)
+
+
+def flip_a_bit(path):
+    content = bytearray((path / "state.safetensors").read_bytes())
+    content[-5] ^= 1
+    (path / "state.safetensors").write_bytes(content)
+
+
+def truncate(path):
+    content = (path / "state.safetensors").read_bytes()
+    (path / "state.safetensors").write_bytes(content[: len(content) // 2])
+
+
+def lose_tensors(path):
+    (path / "state.safetensors").unlink()
+
+
+def cut_json(path):
+    (path / "state.json").write_text((path / "state.json").read_text()[:20])
+
+
+def forget_the_sum(path):
+    meta = json.loads((path / "state.json").read_text())
+    del meta["sha256"]
+    (path / "state.json").write_text(json.dumps(meta))
+
+
+def change_format(path):
+    meta = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps(meta | {"format": 99}))
+
+
+@pytest.mark.parametrize("damage", [flip_a_bit, truncate, lose_tensors, cut_json, forget_the_sum, change_format])
+def test_damage_is_refused(damage, tiny_flow, tmp_path):
+    path = save_checkpoint(tmp_path, TrainState.start(tiny_flow(0), CONFIG))
+    read_checkpoint(path)
+    damage(path)
+    with pytest.raises(UserError, match="step-00000000"):
+        read_checkpoint(path)
+    with pytest.raises(UserError, match="step-00000000"):
+        load_checkpoint(tmp_path, TrainState.start(tiny_flow(0), CONFIG))
+
+
+def test_what_a_kill_left_half_written_is_not_a_checkpoint(tiny_flow, tmp_path):
+    state = TrainState.start(tiny_flow(0), CONFIG)
+    good = save_checkpoint(tmp_path, state)
+    state.step = 7
+    partial = tmp_path / ".step-00000007.partial"
+    partial.mkdir()
+    (partial / "state.safetensors").write_bytes(b"half")
+    assert checkpoints(tmp_path) == [good]
+    # The next attempt at the same step clears it away.
+    save_checkpoint(tmp_path, state)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-00000000", "step-00000007"]

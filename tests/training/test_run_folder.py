@@ -1,0 +1,71 @@
+"""The run folder: joined by the same settings, refused to others, whole after a kill."""
+
+import json
+
+import pytest
+
+from boltzkit.errors import UserError
+from boltzkit.training import RunFolder, TrainingConfig
+
+CONFIG = TrainingConfig(steps=7)
+
+
+def test_same_settings_join_and_others_are_refused(tmp_path):
+    assert RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu") == []
+    assert RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu") == []
+    assert TrainingConfig.parse(json.loads((tmp_path / "a" / "config.json").read_text())) == CONFIG
+    with pytest.raises(UserError, match="other settings"):
+        RunFolder(tmp_path / "a").open(TrainingConfig(steps=8), 0, "cpu")
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UserError, match="not empty and not a run"):
+        RunFolder(tmp_path).open(CONFIG, 0, "cpu")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_provenance_is_written_and_a_difference_announced(tmp_path):
+    RunFolder(tmp_path / "a").open(CONFIG, 5, "cpu")
+    path = tmp_path / "a" / "provenance.json"
+    content = json.loads(path.read_text())
+    assert content["seed"] == 5
+    assert {"boltzkit", "torch", "python", "machine", "threads", "device", "commit"} <= set(content)
+    path.write_text(json.dumps(content | {"threads": 77}))
+    (remark,) = RunFolder(tmp_path / "a").open(CONFIG, 5, "cpu")
+    assert "threads was 77" in remark
+
+
+@pytest.mark.parametrize(
+    "leftovers", [["provenance.json"], [".provenance.json.partial"], ["provenance.json", ".config.json.partial"]]
+)
+def test_a_kill_before_the_first_step_does_not_block_the_folder(leftovers, tmp_path):
+    for name in leftovers:
+        (tmp_path / name).write_text("{}")
+    assert RunFolder(tmp_path).open(CONFIG, 0, "cpu") == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "provenance.json"]
+    assert json.loads((tmp_path / "provenance.json").read_text())["device"] == "cpu"
+
+
+def test_metrics_are_appended_and_read_back(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    folder.open(CONFIG, 0, "cpu")
+    assert folder.metrics() == []
+    folder.log({"step": 1, "loss": 0.5})
+    folder.log({"step": 2, "loss": float("nan"), "parts": [1.0, float("-inf")]})
+    assert folder.metrics() == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": None, "parts": [1.0, None]}]
+
+
+def test_a_torn_line_is_cut_and_written_again(tmp_path):
+    folder = RunFolder(tmp_path / "a")
+    folder.open(CONFIG, 0, "cpu")
+    for step in (1, 2, 3):
+        folder.log({"step": step})
+    path = tmp_path / "a" / "metrics.jsonl"
+    path.write_bytes(path.read_bytes()[:-4])
+    folder = RunFolder(tmp_path / "a")
+    folder.open(CONFIG, 0, "cpu")
+    for step in (2, 3, 4):
+        folder.log({"step": step})
+    assert [line["step"] for line in folder.metrics()] == [1, 2, 3, 4]
+    assert path.read_bytes().endswith(b"}\n")
