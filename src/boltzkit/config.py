@@ -15,7 +15,7 @@ class Config(BaseModel):
     """A frozen, validated group of settings. Subclasses document each field with a docstring below it."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
     )
 
     @classmethod

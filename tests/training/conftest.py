@@ -61,3 +61,16 @@ def tiny_run() -> Callable[..., RunConfig]:
         return config.with_overrides(overrides)
 
     return build
+
+
+@pytest.fixture
+def is_determined() -> Callable[[str], bool]:
+    """Tell whether training determines a tensor.
+
+    Batch normalisation cancels a bias before it: its gradient is noise, which Adam scales up to full steps.
+    """
+
+    def determined(name: str) -> bool:
+        return not (".linears." in name and name.endswith(".bias")) and not name.endswith(".running_mean")
+
+    return determined

@@ -36,6 +36,13 @@ def run(state, source, until):
     return state
 
 
+def assert_equal(one, two):
+    assert set(one) == set(two)
+    for name, value in one.items():
+        assert value.dtype == two[name].dtype
+        assert torch.equal(value, two[name]), name
+
+
 def test_round_trip_is_bit_exact(parts, tmp_path):
     start, source = parts
     state = run(start(), source, 5)
@@ -46,18 +53,11 @@ def test_round_trip_is_bit_exact(parts, tmp_path):
     assert load_checkpoint(tmp_path, other)
     assert (other.step, other.evaluations) == (5, 1234)
     tensors, loaded = state.tensors(), other.tensors()
-    assert set(tensors) == set(loaded)
     assert {name.rsplit(".")[-1] for name in tensors} >= {"exp_avg", "exp_avg_sq", "step", "running_var"}
     assert any(name.startswith("ema.") for name in tensors)
-    for name, value in tensors.items():
-        assert value.dtype == loaded[name].dtype
-        assert torch.equal(value, loaded[name]), name
+    assert_equal(tensors, loaded)
     # What follows is the same too, to the last bit.
-    for one, two in zip(
-        run(state, source, 9).tensors().items(), run(other, source, 9).tensors().items(), strict=True
-    ):
-        assert one[0] == two[0]
-        assert torch.equal(one[1], two[1]), one[0]
+    assert_equal(run(state, source, 9).tensors(), run(other, source, 9).tensors())
 
 
 def test_the_newest_two_are_kept(parts, tmp_path):
@@ -76,10 +76,7 @@ def test_state_before_the_first_step_can_be_saved(parts, tmp_path):
     save_checkpoint(tmp_path, start())
     other = start()
     assert load_checkpoint(tmp_path, other)
-    for value, same in zip(
-        run(other, source, 3).tensors().values(), run(start(), source, 3).tensors().values(), strict=True
-    ):
-        assert torch.equal(value, same)
+    assert_equal(run(other, source, 3).tensors(), run(start(), source, 3).tensors())
 
 
 def flip_a_bit(path):
@@ -112,7 +109,9 @@ def change_format(path):
     (path / "state.json").write_text(json.dumps(meta | {"format": 99}))
 
 
-@pytest.mark.parametrize("damage", [flip_a_bit, truncate, lose_tensors, cut_json, forget_the_sum, change_format])
+@pytest.mark.parametrize(
+    "damage", [flip_a_bit, truncate, lose_tensors, cut_json, forget_the_sum, change_format]
+)
 def test_damage_is_refused(damage, tiny_flow, tmp_path):
     path = save_checkpoint(tmp_path, TrainState.start(tiny_flow(0), CONFIG))
     read_checkpoint(path)

@@ -50,7 +50,9 @@ def test_resume_is_bit_identical(variant, tiny_run, tmp_path):
         fit(config, tmp_path / "halves", stop_at(12))
     assert load(tmp_path / "halves").step == 12
     fit(config, tmp_path / "halves")
-    whole, halves = ({**read_checkpoint(checkpoints(tmp_path / n / "checkpoints")[-1])[0]} for n in ("whole", "halves"))
+    whole, halves = (
+        {**read_checkpoint(checkpoints(tmp_path / n / "checkpoints")[-1])[0]} for n in ("whole", "halves")
+    )
     assert set(whole) == set(halves)
     assert all(torch.equal(whole[name], halves[name]) for name in whole)
     assert final_state(tmp_path / "whole") == final_state(tmp_path / "halves")
@@ -136,7 +138,7 @@ def test_failures_that_pass_are_survived_and_counted(tiny_run):
     assert all(torch.isfinite(value).all() for value in state.tensors().values())
 
 
-def test_one_hopeless_replica_does_not_stop_the_others(tiny_run):
+def test_one_hopeless_replica_does_not_stop_the_others(tiny_run, is_determined):
     config = tiny_run(max_failed_steps=4)
     problem = build_problem((config, tiny_run(seed=1)), batched=True)
     inner = problem.batch
@@ -151,11 +153,12 @@ def test_one_hopeless_replica_does_not_stop_the_others(tiny_run):
     assert state.failed.tolist() == [20, 0]
     alone = train(build_problem((tiny_run(seed=1),), batched=False), config.training)
     for name, value in alone.flow.state_dict().items():
-        torch.testing.assert_close(state.flow.state_dict()[name][1], value, atol=1e-4, rtol=1e-4)
+        if is_determined(name):
+            torch.testing.assert_close(state.flow.state_dict()[name][1], value, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_side_by_side_equals_one_by_one(variant, tiny_run, tmp_path):
+def test_side_by_side_equals_one_by_one(variant, tiny_run, is_determined, tmp_path):
     seeds, weights = (0, 5, 9), (0.1, 1.0, 0.5)
     configs = [
         tiny_run(seed, (*VARIANTS[variant], f"objective.data_weight={weight}"))
@@ -169,7 +172,8 @@ def test_side_by_side_equals_one_by_one(variant, tiny_run, tmp_path):
         assert together[i].step == alone.step == 20
         tensors = together[i].flow.state_dict()
         for name, value in alone.flow.state_dict().items():
-            torch.testing.assert_close(tensors[name], value, atol=1e-4, rtol=1e-4)
+            if is_determined(name):
+                torch.testing.assert_close(tensors[name], value, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(together[i].log_prob(x), alone.log_prob(x), atol=1e-3, rtol=1e-3)
         # Control: the replicas are different models.
         assert (together[i].log_prob(x) - together[i - 1].log_prob(x)).abs().max() > 1e-2

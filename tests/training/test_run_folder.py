@@ -37,7 +37,8 @@ def test_provenance_is_written_and_a_difference_announced(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "leftovers", [["provenance.json"], [".provenance.json.partial"], ["provenance.json", ".config.json.partial"]]
+    "leftovers",
+    [["provenance.json"], [".provenance.json.partial"], ["provenance.json", ".config.json.partial"]],
 )
 def test_a_kill_before_the_first_step_does_not_block_the_folder(leftovers, tmp_path):
     for name in leftovers:

@@ -28,6 +28,5 @@ def sentence(error: CycloptsError) -> str:
         hint = ": write --set before each setting" if "=" in word else ""
         return f"{verb} has no use for '{word}'{hint}."
     if isinstance(error, MissingArgumentError) and error.argument is not None:
-        name = error.keyword or error.argument.name
-        return f"{verb} needs a value for {name}: see boltzkit {verb} --help."
+        return f"{verb} needs a value for {error.argument.name}: see boltzkit {verb} --help."
     return str(error)

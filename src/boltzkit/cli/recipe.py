@@ -27,8 +27,6 @@ def resolve(recipe: str | None, settings: tuple[str, ...], seed: int | None) -> 
     path = Path(recipe)
     if recipe not in RECIPES and path.is_dir():
         path = path / "config.json"
-    if path.suffix == ".json":
-        config = RunConfig.parse(read_json(path), source=str(path))
-    else:
-        config = find_recipe(recipe)
+    from_file = path.suffix == ".json"
+    config = RunConfig.parse(read_json(path), source=recipe) if from_file else find_recipe(recipe)
     return config.with_overrides([*settings, *([] if seed is None else [f"seed={seed}"])])

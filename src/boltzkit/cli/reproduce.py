@@ -1,5 +1,6 @@
 """boltzkit reproduce: the paper's tables by name."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ def reproduce(
     *,
     out: Path | None = None,
     scale: Literal["demo", "laptop", "paper"] = "laptop",
-    workers: int = 1,
+    workers: int | None = None,
 ) -> None:
     """Run an experiment of the paper from start to end and set its table beside the paper's.
 
@@ -39,8 +40,9 @@ def reproduce(
         name: Name of the experiment: gmm, the Gaussian mixture.
         out: Folder of the results; results/NAME by default.
         scale: demo runs a corner of the table, laptop a shortened table, paper all of it with its tuning.
-        workers: Processes side by side, one thread each.
+        workers: Processes side by side, one thread each; one per core by default.
     """
+    workers = os.cpu_count() or 1 if workers is None else workers
     if workers < 1:
         raise UserError(f"At least one worker must run, not {workers}: set --workers 1.")
     from boltzkit.reproduce import EXPERIMENTS

@@ -31,9 +31,11 @@ class LabelledData:
     def label(cls, x: Tensor, target: Target, *, gradients: bool = False, source: str = "data") -> Self:
         """Evaluate the target on float64 samples, once each, and refuse what is not finite."""
         split = x.ndim - len(target.event_shape)
-        _refuse_bad_rows(x.flatten(split).sum(-1), source, "coordinates")
+        _refuse_bad_rows(x, split, source, "coordinates")
         energy, gradient = target.energy_and_gradient(x) if gradients else (target(x), None)
-        _refuse_bad_rows(energy, source, "energies")
+        _refuse_bad_rows(energy, split, source, "energies")
+        if gradient is not None:
+            _refuse_bad_rows(gradient, split, source, "gradients")
         return cls(x, energy, gradient)
 
     @property
@@ -62,8 +64,8 @@ def _pick(values: Tensor, index: Tensor) -> Tensor:
     return values[replica, index]
 
 
-def _refuse_bad_rows(values: Tensor, source: str, what: str) -> None:
-    bad = ~torch.isfinite(values)
+def _refuse_bad_rows(values: Tensor, batch_axes: int, source: str, what: str) -> None:
+    bad = ~torch.isfinite(values).reshape(*values.shape[:batch_axes], -1).all(-1)
     if bad.any():
         first = tuple(int(i) for i in bad.nonzero()[0])
         row = first[0] if len(first) == 1 else first

@@ -57,16 +57,26 @@ class Ensemble:
         x: Tensor,
         energy: Tensor,
         log_prob: Tensor,
-        energy_evaluations: int,
-        name: str,
+        energy_evaluations: int | None = None,
+        name: str = "samples",
         wanted: float | None = None,
     ) -> "Ensemble":
-        """Weigh samples with their energies and log-densities, all on the CPU."""
+        """Weigh samples with their energies and log-densities, all on the CPU.
+
+        Args:
+            x: configurations, ``(n, *event)``.
+            energy: reduced energies, ``(n,)``.
+            log_prob: log q(x) of the distribution they were drawn from, ``(n,)``.
+            energy_evaluations: what they cost; one each by default.
+            name: of the target.
+            wanted: the effective number that was asked for, if any.
+        """
         weights = LogWeights.from_samples(log_prob, energy)
         if len(x) != weights.n:
             raise UserError(f"There are {len(x)} samples but {weights.n} energies.")
         energy, log_prob = energy.detach().cpu().double(), log_prob.detach().cpu().double()
-        return cls(x.detach().cpu(), energy, log_prob, weights, energy_evaluations, name, wanted)
+        cost = weights.n if energy_evaluations is None else energy_evaluations
+        return cls(x.detach().cpu(), energy, log_prob, weights, cost, name, wanted)
 
     @property
     def n(self) -> int:

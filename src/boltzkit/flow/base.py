@@ -65,7 +65,8 @@ class TruncatedNormal(Base):
             *shape, self.dim, generator=generator, device=generator.device, dtype=torch.float64
         )
         probability = self._low + (self._high - self._low) * uniform
-        return (self.mean + self.scale * torch.special.ndtri(probability)).clamp(0.0, 1.0)
+        standard: Tensor = torch.special.ndtri(probability)
+        return (self.mean + self.scale * standard).clamp(0.0, 1.0)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return the Gaussian log-density plus the constant of the cut."""

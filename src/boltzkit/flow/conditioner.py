@@ -5,6 +5,7 @@ Activations are laid out ``(*replicas, features, batch)``: the batch is innermos
 """
 
 import math
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -122,9 +123,7 @@ class Conditioner(nn.Module):
     ) -> None:
         super().__init__()
         self.first = Linear(n_in, hidden[0], replicas)
-        self.linears = nn.ModuleList(
-            WeightNormLinear(a, b, replicas) for a, b in zip(hidden, hidden[1:], strict=False)
-        )
+        self.linears = nn.ModuleList(WeightNormLinear(a, b, replicas) for a, b in pairwise(hidden))
         self.norms = nn.ModuleList(BatchNorm(width, replicas, statistics) for width in hidden[1:])
         self.last = Linear(hidden[-1], n_out, replicas)
 

@@ -1,6 +1,6 @@
 """A normalizing flow: a base distribution carried to data by a bijection."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -43,10 +43,17 @@ class Flow(nn.Module):
         z, log_det = self.bijection.inverse(x)
         return self.base.log_prob(z) + log_det
 
-    def sample(self, n: int, generator: torch.Generator) -> Samples:
-        """Draw n samples per replica with log q from the same pass, differentiable in the parameters."""
+    def sample(self, n: int, generator: torch.Generator | Sequence[torch.Generator]) -> Samples:
+        """Draw n samples per replica with log q from the same pass, differentiable in the parameters.
+
+        With one generator per replica, each draws what a flow of its own would draw.
+        """
         parameter = next(self.parameters())
-        z = self.base.sample((*self.replicas, n), generator).to(parameter)
+        if isinstance(generator, torch.Generator):
+            z = self.base.sample((*self.replicas, n), generator)
+        else:
+            z = torch.stack([self.base.sample((n,), own) for own in generator])
+        z = z.to(parameter)
         x, log_det = self.bijection.transform(z)
         return Samples(x, self.base.log_prob(z) - log_det)
 

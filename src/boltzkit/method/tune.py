@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from boltzkit.config import Config
 from boltzkit.errors import UserError
 from boltzkit.method.config import RunConfig
 from boltzkit.method.unbiased import fit_side_by_side
 from boltzkit.method.validation import Validation
-from boltzkit.storage import read_json, write_json
+from boltzkit.storage import finite, read_json, write_json
 from boltzkit.training import Watch
 
 __all__ = ["Trial", "TuneConfig", "Tuning", "tune"]
@@ -23,13 +23,13 @@ __all__ = ["Trial", "TuneConfig", "Tuning", "tune"]
 class TuneConfig(Config):
     """The grid and how to walk it."""
 
-    learning_rates: tuple[float, ...] = (1e-4, 3.2e-4, 1e-3, 3.2e-3)
+    learning_rates: tuple[PositiveFloat, ...] = Field((1e-4, 3.2e-4, 1e-3, 3.2e-3), min_length=1)
     """Learning rates to try."""
-    data_weights: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 1.0)
+    data_weights: tuple[PositiveFloat, ...] = Field((0.1, 0.3, 0.5, 0.7, 1.0), min_length=1)
     """λ_data to try; only for objectives with a dispersion and a data term."""
-    seeds: tuple[int, ...] = (1_001,)
+    seeds: tuple[int, ...] = Field((1_001,), min_length=1)
     """Seeds of the trial runs; keep them apart from those of the final runs."""
-    rungs: tuple[float, ...] = (1.0,)
+    rungs: tuple[PositiveFloat, ...] = Field((1.0,), min_length=1)
     """Shares of the full number of steps. One rung is a grid search; several are successive halving, each rung
     a training of its own with its whole schedule."""
     keep: float = Field(1 / 3, gt=0, le=1)
@@ -80,12 +80,11 @@ def tune(
         for rate in sorted({rate for rate, _ in settings}):
             weights = [weight for r, weight in settings if r == rate]
             tell(f"tuning, rung {number + 1} of {len(options.rungs)}: learning rate {rate:g}, {steps} steps")
-            trials += store.get(
-                f"rung-{number + 1}-rate-{rate:g}",
-                lambda folder, rate=rate, weights=weights, steps=steps: _run_group(
-                    config, options.seeds, rate, weights, steps, folder, watch
-                ),
-            )
+            name = f"rung-{number + 1}-rate-{rate:g}"
+            if name not in store:
+                group = _run_group(config, options.seeds, rate, weights, steps, out / name, watch)
+                store.add(name, group)
+            trials += store.get(name)
         trials.sort(key=lambda trial: trial.score)
         survivors = max(2, math.ceil(options.keep * len(trials)))
         settings = [(trial.learning_rate, trial.data_weight) for trial in trials[:survivors]]
@@ -160,17 +159,16 @@ class _Store:
                 )
             self.content = stored
 
-    def get(self, name: str, run: Callable[[Path], list[Trial]]) -> list[Trial]:
-        groups = self.content["groups"]
-        if name not in groups:
-            trials = run(self.out / name)
-            groups[name] = [
-                {**asdict(trial), "score": trial.score if math.isfinite(trial.score) else None}
-                for trial in trials
-            ]
-            write_json(self.path, self.content)
-            shutil.rmtree(self.out / name, ignore_errors=True)
-        return [self._trial(stored) for stored in groups[name]]
+    def __contains__(self, name: str) -> bool:
+        return name in self.content["groups"]
+
+    def add(self, name: str, trials: list[Trial]) -> None:
+        self.content["groups"][name] = [finite(asdict(trial)) for trial in trials]
+        write_json(self.path, self.content)
+        shutil.rmtree(self.out / name, ignore_errors=True)
+
+    def get(self, name: str) -> list[Trial]:
+        return [self._trial(stored) for stored in self.content["groups"][name]]
 
     def all_trials(self) -> list[Trial]:
         return [self._trial(stored) for group in self.content["groups"].values() for stored in group]

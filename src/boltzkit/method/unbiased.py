@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from boltzkit.config import Config
 from boltzkit.data import EpochBatches, LabelledData, read_samples
 from boltzkit.energy import Target, build_target
 from boltzkit.errors import UserError
@@ -30,6 +31,13 @@ def fit(config: RunConfig, out: Path, watch: Watch | None = None) -> tuple[Model
     return load(out), remarks
 
 
+class SideBySide(Config):
+    """What a folder of runs trained as one batched model holds."""
+
+    runs: tuple[RunConfig, ...]
+    """One configuration per replica."""
+
+
 def fit_side_by_side(
     configs: Sequence[RunConfig], out: Path | None = None, watch: Watch | None = None
 ) -> list[Model]:
@@ -45,7 +53,7 @@ def fit_side_by_side(
     folder = None
     if out is not None:
         folder = RunFolder(out)
-        folder.open(configs[0], configs[0].seed, configs[0].device)
+        folder.open(SideBySide(runs=tuple(configs)), configs[0].seed, configs[0].device)
     state = train(problem, configs[0].training, folder, watch)
     return models_of(state, tuple(configs))
 
@@ -73,19 +81,18 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
     centre = None
     if kind.dispersion != "none" and kind.centre == "learned":
         centre = LearnedCentre(flow.replicas).to(first.device)
-    weights = [
-        torch.tensor([getattr(c.objective, name) for c in configs], device=first.device)
-        for name in ("data_weight", "dispersion_weight")
-    ]
+    data_weights = torch.tensor([c.objective.data_weight for c in configs], device=first.device)
+    dispersion_weights = torch.tensor([c.objective.dispersion_weight for c in configs], device=first.device)
     objective = Objective(
         kind.data_term(),
         kind.dispersion_term(),
-        *(value if batched else value[0] for value in weights),
+        data_weights if batched else data_weights[0],
+        dispersion_weights if batched else dispersion_weights[0],
         warm_up_steps=kind.warm_up,
     )
     seeds = tuple(c.seed for c in configs)
     if kind.data == "reverse_kl":
-        batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds[0])
+        batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds)
     else:
         data = _stack([_training_data(c, target) for c in configs], batched)
         batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
@@ -129,8 +136,9 @@ def _stack(parts: list[LabelledData], batched: bool) -> LabelledData:
 class _ModelBatches:
     """Fresh samples of the flow itself at every step, for the reverse KL."""
 
-    def __init__(self, flow: Flow, target: Target, n: int, seed: int) -> None:
-        self.flow, self.target, self.n, self.seed = flow, target, n, seed
+    def __init__(self, flow: Flow, target: Target, n: int, seeds: tuple[int, ...]) -> None:
+        self.flow, self.target, self.n, self.seeds = flow, target, n, seeds
 
     def __call__(self, step: int) -> Batch:
-        return draw_batch(self.flow.train(), self.target, self.n, generator(self.seed, "model batch", step))
+        own = [generator(seed, "model batch", step) for seed in self.seeds]
+        return draw_batch(self.flow.train(), self.target, self.n, own if self.flow.replicas else own[0])

@@ -1,6 +1,7 @@
 """What an objective is evaluated on."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,7 +41,9 @@ class Batch:
         return self if self.log_prob is not None else self.replace(log_prob=flow.log_prob(self.x))
 
 
-def draw_batch(flow: Flow, target: Target, n: int, generator: torch.Generator) -> Batch:
+def draw_batch(
+    flow: Flow, target: Target, n: int, generator: torch.Generator | Sequence[torch.Generator]
+) -> Batch:
     """Draw n samples of the flow and label them, differentiable throughout; costs n evaluations per replica."""
     x, log_prob = flow.sample(n, generator)
     seen = x.view_as(x)

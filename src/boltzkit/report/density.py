@@ -36,7 +36,8 @@ def draw_log_weight(
 ) -> None:
     """Draw f = log p − log q where the target has mass: blue where the model has too much, red too little."""
     weight = (target.log_prob - model.log_prob).T
-    shown = np.where(target.log_prob.T > target.log_prob.max() - 7.0, np.clip(weight, -limit, limit), np.nan)
+    depth = target.log_prob.max() - target.log_prob.T
+    shown = np.where(depth < 7.0, np.clip(weight, -limit, limit), np.nan)
     ax.pcolormesh(
         grid_edges(model.axis), grid_edges(model.axis), shown, cmap="RdBu_r", vmin=-limit, vmax=limit
     )

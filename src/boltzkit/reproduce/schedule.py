@@ -33,7 +33,9 @@ def run_cells(cells: Sequence[Cell], out: Path, workers: int, tell: Tell) -> lis
         while (waiting and not stopping()) or running:
             while waiting and len(running) < workers and not stopping():
                 cell = waiting.pop(0)
-                process = context.Process(target=_work, args=(cell, out, messages), name=cell.label)
+                process: BaseProcess = context.Process(
+                    target=_work, args=(cell, out, messages), name=cell.label
+                )
                 process.start()
                 running[cell.key] = process
             _relay(messages, tell)

@@ -34,8 +34,11 @@ def save_checkpoint(folder: Path, state: TrainState, keep: int = 2) -> Path:
 
     path = folder / f"step-{state.step:08d}"
     write_folder(path, fill)
-    for old in checkpoints(folder)[:-keep]:
-        shutil.rmtree(old)
+    kept = checkpoints(folder)[-keep:]
+    # Everything else, also what a kill left half written or half deleted.
+    for old in [*folder.glob("step-*"), *folder.glob(".step-*")]:
+        if old not in kept:
+            shutil.rmtree(old)
     return path
 
 
@@ -47,10 +50,11 @@ def checkpoints(folder: Path) -> list[Path]:
 def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Return the tensors and the metadata of one checkpoint, refusing a damaged one."""
     meta = read_json(path / "state.json")
-    content = (path / "state.safetensors").read_bytes()
     if meta.get("format") != _FORMAT:
         raise UserError(f"{path} has checkpoint format {meta.get('format')}; this version reads {_FORMAT}.")
-    if hashlib.sha256(content).hexdigest() != meta["sha256"]:
+    file = path / "state.safetensors"
+    content = file.read_bytes() if file.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != meta.get("sha256"):
         raise UserError(f"{path} is damaged (its SHA-256 differs): delete it to go on from the one before.")
     return safetensors.torch.load(content), meta
 

@@ -81,9 +81,11 @@ def train(
             _report(state, info, problem, config, clock, folder, watch)
             _give_up_if_hopeless(state, info, config)
             due = state.step % config.checkpoint_every == 0 or state.step == config.steps
-            if folder is not None and (due or stopping()):
+            # Asked once: a signal between saving and stopping must not stop what was not saved.
+            stop = stopping()
+            if folder is not None and (due or stop):
                 save_checkpoint(folder.checkpoints, state)
-            if stopping() and state.step < config.steps:
+            if stop and state.step < config.steps:
                 raise Interrupted(_farewell(state, config, folder))
     return state
 

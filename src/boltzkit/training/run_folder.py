@@ -18,6 +18,9 @@ __all__ = ["RunFolder", "provenance"]
 _BIT_IDENTICAL = ("torch", "threads", "device", "machine")
 """What must be equal for a resumed run to be bit-identical to an uninterrupted one."""
 
+_FIRST_FILES = {"provenance.json", ".provenance.json.partial", ".config.json.partial"}
+"""What a run that was killed before its configuration was complete leaves behind."""
+
 
 class RunFolder:
     """One run on disk. The same configuration opens it again and goes on; another one is refused."""
@@ -31,8 +34,9 @@ class RunFolder:
         content = json.loads(config.model_dump_json())
         now = provenance(seed, device)
         if not (self.path / "config.json").is_file():
-            if self.path.is_dir() and any(self.path.iterdir()):
+            if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
                 raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
+            # The configuration last: a folder that has one is a complete run, whenever a kill came.
             write_json(self.path / "provenance.json", now)
             write_json(self.path / "config.json", content)
             return []

@@ -42,9 +42,22 @@ class TrainState:
         """Return the state before the first step."""
         modules = nn.ModuleDict({"flow": flow} | ({} if centre is None else {"centre": centre}))
         names, parameters = zip(*modules.named_parameters(), strict=True)
-        counts = [torch.zeros(flow.replicas, dtype=torch.int64) for _ in range(3)]
+        zeros = torch.zeros(flow.replicas, dtype=torch.int64)
         ema = {k: v.detach().clone() for k, v in flow.state_dict().items()} if config.ema else {}
-        return cls(modules, build_optimiser(parameters, config), ema, *counts, _names=list(names))
+        return cls(
+            modules,
+            build_optimiser(parameters, config),
+            ema,
+            failed=zeros,
+            failed_in_a_row=zeros.clone(),
+            left_out=zeros.clone(),
+            _names=list(names),
+        )
+
+    @property
+    def centre(self) -> Tensor | None:
+        """The learned centre of the dispersion, ``(*replicas,)``, None where the batch mean is used."""
+        return self.modules["centre"].get_parameter("value") if "centre" in self.modules else None
 
     @property
     def flow(self) -> Flow:

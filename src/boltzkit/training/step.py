@@ -31,19 +31,22 @@ def train_step(
 ) -> tuple[TrainState, StepInfo]:
     """Take one step. A replica whose loss or gradient is not finite learns nothing from it and is counted."""
     flow = state.flow.train()
-    centre = state.modules["centre"].value if "centre" in state.modules else None
-    loss = objective(flow, batch, step=state.step, reference=reference, centre=centre)
+    statistics = [value.clone() for value in _statistics(state)]
+    loss = objective(flow, batch, step=state.step, reference=reference, centre=state.centre)
     state.optimiser.zero_grad(set_to_none=True)
     torch.autograd.backward(loss.total.sum())
     parameters = list(state.modules.parameters())
     norm = _gradient_norm(parameters, len(flow.replicas))
     failed = ~(torch.isfinite(norm) & torch.isfinite(loss.total.detach())).cpu()
     _scale_gradients(parameters, norm, failed, config.clip)
+    _put_back(_statistics(state), statistics, failed)
     if not failed.all():
+        learned = [value.clone() for value in _learned(state)] if failed.any() else []
         for group in state.optimiser.param_groups:
             group["lr"] = learning_rate(config, state.step)
         state.optimiser.step()
         _update_average(state, config)
+        _put_back(_learned(state), learned, failed)
     state.failed = state.failed + failed
     state.failed_in_a_row = torch.where(failed, state.failed_in_a_row + 1, 0)
     state.left_out = state.left_out + loss.left_out.cpu()
@@ -53,7 +56,8 @@ def train_step(
 
 def _gradient_norm(parameters: list[nn.Parameter], replica_axes: int) -> Tensor:
     """Return the norm of the whole gradient, ``(*replicas,)``."""
-    squares = [p.grad.square().flatten(replica_axes).sum(-1) for p in parameters if p.grad is not None]
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    squares = [g.square().reshape(*g.shape[:replica_axes], -1).sum(-1) for g in gradients]
     return torch.stack(squares).sum(0).sqrt()
 
 
@@ -70,6 +74,26 @@ def _scale_gradients(
             shape = (*norm.shape, *[1] * (parameter.grad.ndim - norm.ndim))
             # A mask and not a product with zero: 0 · NaN is NaN.
             parameter.grad.mul_(scale.view(shape)).masked_fill_(bad.view(shape), 0.0)
+
+
+def _statistics(state: TrainState) -> list[Tensor]:
+    """Return what the forward pass changes: running statistics, which a NaN would spoil for good."""
+    return [buffer for buffer in state.flow.buffers() if buffer.is_floating_point()]
+
+
+def _learned(state: TrainState) -> list[Tensor]:
+    """Return what the optimiser changes; moments last, as they are not there before its first step."""
+    moments = [m for kept in state.optimiser.state.values() for k, m in kept.items() if k != "step"]
+    return [*state.modules.parameters(), *state.ema.values(), *moments]
+
+
+@torch.no_grad()
+def _put_back(values: list[Tensor], before: list[Tensor], failed: Tensor) -> None:
+    """Undo a step for the replicas that failed: momentum, too, would move them."""
+    if failed.any():
+        for value, old in zip(values, before, strict=False):
+            mask = failed.to(value.device).view(*failed.shape, *[1] * (value.ndim - failed.ndim))
+            value.copy_(torch.where(mask, old, value))
 
 
 def _update_average(state: TrainState, config: TrainingConfig) -> None:
