@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from boltzkit.errors import UserError
     from boltzkit.flow import Bijection, Flow
     from boltzkit.method import Model, RunConfig, evaluate, fit, load, tune
+    from boltzkit.molecule import Molecule
+    from boltzkit.molecule import named as molecules
     from boltzkit.objective import ForwardKL, LogDispersion, Objective, PathGradientForwardKL, ReverseKL
     from boltzkit.weights import Estimate, LogWeights
 
@@ -24,6 +26,7 @@ __all__ = [
     "LogDispersion",
     "LogWeights",
     "Model",
+    "Molecule",
     "Objective",
     "PathGradientForwardKL",
     "ReverseKL",
@@ -33,6 +36,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load",
+    "molecules",
     "tune",
 ]
 
@@ -41,6 +45,7 @@ _HOMES = {
     "ensemble": ["Ensemble"],
     "errors": ["UserError"],
     "flow": ["Bijection", "Flow"],
+    "molecule": ["Molecule"],
     "method": ["Model", "RunConfig", "evaluate", "fit", "load", "tune"],
     "objective": ["ForwardKL", "LogDispersion", "Objective", "PathGradientForwardKL", "ReverseKL"],
     "weights": ["Estimate", "LogWeights"],
@@ -49,6 +54,8 @@ _HOME = {name: room for room, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "molecules":
+        return importlib.import_module("boltzkit.molecule.named")
     if name not in _HOME:
         raise AttributeError(f"module 'boltzkit' has no attribute '{name}'")
     return getattr(importlib.import_module(f"boltzkit.{_HOME[name]}"), name)

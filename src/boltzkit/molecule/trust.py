@@ -1,0 +1,69 @@
+"""Files that carry code are refused: force-field XML with scripts, System XML with Python or plugin forces.
+
+OpenMM runs ``<Script>`` and ``<InitializationScript>`` of a force field as Python, and a serialised PythonForce
+holds a pickle. Opening somebody's file must not run their code, unless the user says that it may.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+from xml.etree import ElementTree
+
+import openmm
+
+from boltzkit.errors import UserError
+
+__all__ = ["CODE_TAGS", "parse_xml", "refuse_foreign_types", "refuse_scripts"]
+
+CODE_TAGS = ("Script", "InitializationScript")
+"""Elements of a force-field file that OpenMM executes."""
+
+_MEANING = "pass trust=True (--trust) if you know where it comes from"
+
+
+class _NoDoctype(ElementTree.TreeBuilder):
+    """A tree without document types, whose entities could expand to anything."""
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> NoReturn:
+        raise UserError("has a DOCTYPE, which no OpenMM file needs: remove it")
+
+
+def parse_xml(path: Path) -> ElementTree.Element:
+    """Parse a file of XML; document types and damaged files are refused."""
+    try:
+        return ElementTree.XML(path.read_bytes(), parser=ElementTree.XMLParser(target=_NoDoctype()))
+    except UserError as error:
+        raise UserError(f"{path} {error}.") from error
+    except ElementTree.ParseError as error:
+        raise UserError(f"{path} is not valid XML: {error}.") from error
+
+
+def refuse_scripts(root: ElementTree.Element, path: Path) -> None:
+    """Refuse a force-field file that carries a script."""
+    for element in root.iter():
+        tag = element.tag.rsplit("}")[-1]
+        if tag in CODE_TAGS:
+            raise UserError(f"{path} carries a <{tag}>, which is code that would be run: {_MEANING}.")
+
+
+def refuse_foreign_types(root: ElementTree.Element, path: Path) -> None:
+    """Refuse a System file that names a type which is not plain data of OpenMM itself.
+
+    OpenMM chooses what to build by the attribute ``type``, at any depth, so every one of them is looked at.
+    """
+    known = set(_plain_types())
+    for element in root.iter():
+        found = element.get("type")
+        if found is not None and found not in known:
+            raise UserError(
+                f"{path} holds a {found}, which can run code or needs a plugin that is not part of OpenMM: "
+                f"{_MEANING}."
+            )
+
+
+def _plain_types() -> Iterator[str]:
+    yield "System"
+    for name, kind in vars(openmm).items():
+        plain = isinstance(kind, type) and issubclass(kind, openmm.Force | openmm.TabulatedFunction)
+        if plain and not name.startswith("Python"):
+            yield name
