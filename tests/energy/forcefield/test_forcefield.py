@@ -86,8 +86,10 @@ def test_a_coordinate_that_is_no_number_spoils_its_own_row_only(
     energy, gradient = field(dipeptide, precision=precision).energy_and_gradient(x)
     assert torch.equal(energy.isnan(), spoilt)
     assert torch.equal(gradient.isnan().any((1, 2)), spoilt)
-    torch.testing.assert_close(energy[~spoilt], good[0][~spoilt])
-    torch.testing.assert_close(gradient[~spoilt], good[1][~spoilt])
+    # One row less changes the order of sums in matrix products, by rounding errors of the precision.
+    rtol, atol = (1e-5, 1e-2) if precision == torch.float32 else (1e-10, 1e-8)
+    torch.testing.assert_close(energy[~spoilt], good[0][~spoilt], rtol=rtol, atol=atol)
+    torch.testing.assert_close(gradient[~spoilt], good[1][~spoilt], rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
