@@ -16,7 +16,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.ready-test ## Train on the four-mode Gaussian mixture, minutes on a laptop; writes runs/demo
+demo: .venv/.ready-run ## Train on the four-mode Gaussian mixture, minutes on a laptop; writes runs/demo
 	@echo "Reproducing the Gaussian mixture at demo scale into $(DEMO)"
 	@$(BIN)/boltzkit reproduce gmm --scale demo --out $(DEMO)
 	@echo "The results are in $(CURDIR)/$(DEMO)"
@@ -41,7 +41,8 @@ clean: ## Remove the environment, the built documentation and caches (keeps runs
 	@rm -rf .venv dist docs/_build docs/_api .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# .venv/.ready-EXTRA: the environment holds the package with that extra, at the versions of constraints.txt.
+# .venv/.ready-EXTRA: the environment holds the package with that extra, at the versions of constraints.txt; the
+# extra "run" is empty, so that the demo waits for nothing it does not need.
 .venv/.ready-%: pyproject.toml constraints.txt
 	@echo "Preparing .venv for '$*' (the first time takes a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
