@@ -5,7 +5,7 @@ from boltzkit.method.evaluate import Evaluation, evaluate
 from boltzkit.method.model import Model, load
 from boltzkit.method.recipes import RECIPES, find_recipe, gmm, many_well, variational
 from boltzkit.method.tune import Trial, TuneConfig, Tuning, tune
-from boltzkit.method.unbiased import build_problem, fit, fit_side_by_side
+from boltzkit.method.unbiased import build_problem, fit, fit_side_by_side, training_data
 
 __all__ = [
     "RECIPES",
@@ -26,6 +26,7 @@ __all__ = [
     "gmm",
     "load",
     "many_well",
+    "training_data",
     "tune",
     "variational",
 ]

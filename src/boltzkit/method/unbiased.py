@@ -17,7 +17,7 @@ from boltzkit.objective import Batch, Objective, draw_batch
 from boltzkit.randomness import generator
 from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, train
 
-__all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
+__all__ = ["build_problem", "check_config", "fit", "fit_side_by_side", "training_data"]
 
 
 def fit(config: RunConfig, out: Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
@@ -94,7 +94,7 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
     if kind.data == "reverse_kl":
         batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds)
     else:
-        data = _stack([_training_data(c, target) for c in configs], batched)
+        data = _stack([training_data(c, target) for c in configs], batched)
         batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
     return Problem(
         flow,
@@ -111,7 +111,8 @@ def _common(config: RunConfig) -> str:
     return config.model_copy(update={"seed": 0, "objective": objective}).model_dump_json()
 
 
-def _training_data(config: RunConfig, target: Target) -> LabelledData:
+def training_data(config: RunConfig, target: Target) -> LabelledData:
+    """Return a run's training samples with their labels: drawn from the target, or read from its file."""
     gradients = config.objective.data == "path_gradient"
     if config.data.path is None:
         x = target.sample(config.data.samples, generator(config.seed, "training data"))

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-__all__ = ["DensityGrid", "draw_density", "draw_log_weight"]
+__all__ = ["DensityGrid", "draw_density", "draw_log_weight", "draw_samples"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,14 @@ def draw_density(ax: Axes, grid: DensityGrid, title: str, depth: float = 8.0) ->
     ax.contourf(
         grid.axis, grid.axis, np.clip(values, -depth, 0), levels=np.linspace(-depth, 0, 17), cmap="viridis"
     )
+    _frame(ax, title)
+
+
+def draw_samples(ax: Axes, x: NDArray[np.float64], half_width: float, title: str) -> None:
+    """Draw samples, ``(n, 2)``, in the frame of the densities."""
+    ax.plot(*x.T, ".", ms=2.5, color="0.25", alpha=0.7)
+    ax.set_xlim(-half_width, half_width)
+    ax.set_ylim(-half_width, half_width)
     _frame(ax, title)
 
 

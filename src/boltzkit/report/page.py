@@ -14,11 +14,12 @@ from boltzkit.storage import write_bytes
 __all__ = ["Page", "png"]
 
 _STYLE = """
-body { font: 16px/1.55 system-ui, sans-serif; color: #1c2430; background: #fff; max-width: 62rem;
+body { font: 16px/1.55 system-ui, sans-serif; color: #1c2430; background: #fff; max-width: 76rem;
        margin: 2.5rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.8rem; margin-bottom: .2rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .8rem; text-align: left; border-bottom: 1px solid #e3e7ee; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; font-variant-numeric: tabular-nums;
+        display: block; overflow-x: auto; }
+th, td { padding: .35rem .6rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #e3e7ee; }
 th { border-bottom: 2px solid #98a4b8; } tr.rule td { border-top: 2px solid #c9d0dc; }
 img { max-width: 100%; height: auto; } .note { color: #5a6675; }
 @media (prefers-color-scheme: dark) {

@@ -14,7 +14,7 @@ from boltzkit.method import Model, RunConfig, TuneConfig, Tuning, evaluate, fit_
 from boltzkit.storage import read_json, write_bytes, write_json
 from boltzkit.training import RunFolder, Watch, provenance
 
-__all__ = ["Cell", "run_cell"]
+__all__ = ["Cell", "Tell", "run_cell", "stored_result"]
 
 Tell = Callable[[str], None]
 
@@ -46,11 +46,17 @@ class Cell:
         }
 
 
+def stored_result(cell: Cell, out: Path) -> dict[str, Any] | None:
+    """Return the result of a finished cell, None if it is missing or answers another question."""
+    path = out / f"{cell.key}.json"
+    content = read_json(path) if path.is_file() else {}
+    return dict(content) if content.get("question") == cell.question() else None
+
+
 def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     """Return the cell's result, from disk when it is finished, going on where it stopped otherwise."""
-    path = out / f"{cell.key}.json"
-    if path.is_file() and (stored := read_json(path))["question"] == cell.question():
-        return dict(stored)
+    if (stored := stored_result(cell, out)) is not None:
+        return stored
     start = time.monotonic()
     config, tuning = cell.config, None
     if cell.tuning is not None:
@@ -71,7 +77,7 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     }
     if models[0].target.event_shape == (2,):
         _write_density(out / f"{cell.key}.npz", models[0])
-    write_json(path, result)
+    write_json(out / f"{cell.key}.json", result)
     tell("done")
     return result
 

@@ -85,7 +85,7 @@ _SHORT = TuneConfig(rungs=(0.03, 0.15), keep=0.15, data_weights=_WEIGHTS)
 """At 10,000 samples a step costs six times as much and hardly overfits; tuned at up to 1,500 steps."""
 
 SCALES = {
-    "demo": Scale({500: None}, ("forward-kl", "ldr-l1"), seeds=2, steps=1500),
+    "demo": Scale({500: None}, ("forward-kl", "ldr-l1"), seeds=3, steps=1500),
     "laptop": Scale({500: None, 1000: None}, tuple(METHODS), seeds=2, steps=4000),
     "paper": Scale({500: _LONG, 1000: _LONG, 10_000: _SHORT}, tuple(METHODS), seeds=4, steps=10_000),
 }

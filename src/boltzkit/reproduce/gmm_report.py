@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from boltzkit.energy import build_target
+from boltzkit.method import RunConfig, training_data
 from boltzkit.report import (
     DensityGrid,
     Page,
@@ -14,10 +17,11 @@ from boltzkit.report import (
     draw_by_size,
     draw_density,
     draw_log_weight,
+    draw_samples,
     png,
 )
 from boltzkit.reproduce.table import Column, Row, to_csv, to_markdown
-from boltzkit.storage import write_bytes
+from boltzkit.storage import read_json, write_bytes
 
 __all__ = ["write_report"]
 
@@ -96,8 +100,16 @@ def _density_figure(out: Path, rows: Sequence[Row], keys: Sequence[str]) -> Figu
         draw_density(axes[0, column], model, row.label)
         ess = 100 * row.values["ess"][0]
         draw_log_weight(axes[1, column], target, model, f"log p − log q (ESS {ess:.1f} %)")
-    axes[1, 0].axis("off")
+    _draw_training_samples(axes[1, 0], out / "cells" / f"{keys[0]}.json", float(target.axis[-1]))
     return figure
+
+
+def _draw_training_samples(ax: Axes, cell: Path, half_width: float) -> None:
+    """Draw what the first seed of a cell was trained on; its draw follows from the settings."""
+    question = read_json(cell)["question"]
+    config = RunConfig.parse(question["config"] | {"seed": question["seeds"][0]}, source=str(cell))
+    data = training_data(config, build_target(config.target))
+    draw_samples(ax, data.x.numpy(), half_width, f"{data.size} training samples")
 
 
 def _ess_figure(rows: Sequence[Row]) -> Figure:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from boltzkit.errors import Interrupted, UserError
-from boltzkit.reproduce.cell import Cell, Tell, run_cell
+from boltzkit.reproduce.cell import Cell, Tell, run_cell, stored_result
 from boltzkit.storage import read_json
 from boltzkit.training.interrupt import stop_requested
 
@@ -28,7 +28,8 @@ def run_cells(cells: Sequence[Cell], out: Path, workers: int, tell: Tell) -> lis
     """
     context = mp.get_context("spawn")
     messages: Any = context.Queue()
-    waiting, running = list(cells), dict[str, BaseProcess]()
+    waiting = [cell for cell in cells if stored_result(cell, out) is None]
+    running = dict[str, BaseProcess]()
     with stop_requested() as stopping:
         while (waiting and not stopping()) or running:
             while waiting and len(running) < workers and not stopping():
