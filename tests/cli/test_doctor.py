@@ -11,7 +11,7 @@ from boltzkit.flow import Bijection
 def test_a_healthy_machine(cli):
     ending = cli("doctor")
     assert (ending.code, ending.err) == (0, "")
-    assert ending.out.count("✓") == 3
+    assert ending.out.count("✓") == 3 + len(checks.MOLECULES)
     assert "✗" not in ending.out
     assert torch.__version__ in ending.out
     assert "C++ compiler" in ending.out
@@ -60,7 +60,7 @@ def test_an_ill_machine_gets_exit_code_1(cli, monkeypatch):
     ending = cli("doctor")
     assert ending.code == 1
     assert "✗ A checkpoint comes back changed, and a damaged one is accepted." in ending.out
-    assert ending.out.count("✓") == 2
+    assert ending.out.count("✓") == 2 + len(checks.MOLECULES)
 
 
 def test_a_check_that_breaks_down_is_a_finding(cli, monkeypatch):

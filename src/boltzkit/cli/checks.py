@@ -4,18 +4,21 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from boltzkit.energy import Harmonic
+from boltzkit.energy.forcefield import check_parity
 from boltzkit.errors import UserError
 from boltzkit.flow import Bijection, Flow, RealNVPConfig, build_realnvp
+from boltzkit.molecule import MOLECULES, find_molecule
 from boltzkit.randomness import generator
 from boltzkit.training import TrainingConfig, TrainState, checkpoints, read_checkpoint, save_checkpoint
 from boltzkit.weights import LogWeights
 
-__all__ = ["Finding", "check_checkpoint", "check_log_det", "check_log_z", "run_checks"]
+__all__ = ["Finding", "check_checkpoint", "check_force_field", "check_log_det", "check_log_z", "run_checks"]
 
 _DIM = 4
 
@@ -34,8 +37,9 @@ def run_checks() -> Iterator[Finding]:
         lambda: check_log_det(_flow().bijection),
         lambda: check_log_z(Harmonic.from_frequencies(torch.logspace(0, 1, _DIM, dtype=torch.float64))),
         check_checkpoint,
+        *(partial(check_force_field, name) for name in MOLECULES),
     )
-    names = ("The flow's log-determinant", "The reweighted log Z", "A checkpoint")
+    names = ("The flow's log-determinant", "The reweighted log Z", "A checkpoint", *MOLECULES)
     for name, check in zip(names, checks, strict=True):
         try:
             yield check()
@@ -95,6 +99,17 @@ def check_checkpoint() -> Finding:
         same and refused,
         f"A checkpoint comes back {'bit for bit' if same else 'changed'}, and a damaged one is "
         f"{'refused' if refused else 'accepted'}.",
+    )
+
+
+def check_force_field(name: str) -> Finding:
+    """Compare the batched force field of a named molecule with OpenMM's Reference platform."""
+    molecule = find_molecule(name)
+    report = check_parity(molecule.system, molecule.positions, name=name)
+    return Finding(
+        report.ok,
+        f"The batched energies of {name} ({molecule.n_atoms} atoms) differ from OpenMM's by "
+        f"{report.energy_error:.1e} kJ/mol at most.",
     )
 
 

@@ -9,12 +9,22 @@ from boltzkit.cli.figures import aligned
 
 __all__ = ["doctor"]
 
-_PACKAGES = ("boltzkit", "torch", "numpy", "scipy", "pydantic", "safetensors", "matplotlib", "cyclopts")
+_PACKAGES = (
+    "boltzkit",
+    "torch",
+    "openmm",
+    "numpy",
+    "scipy",
+    "pydantic",
+    "safetensors",
+    "matplotlib",
+    "cyclopts",
+)
 _COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
 def doctor() -> int:
-    """Show versions and devices, and check that flows, weights and checkpoints work here.
+    """Show versions and devices, and check that flows, weights, checkpoints and force fields work here.
 
     The checks take seconds. Put the output into a bug report.
 
