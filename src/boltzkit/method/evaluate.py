@@ -1,6 +1,6 @@
 """Judging a trained flow: likelihood on independent target samples, and reweighting of its own samples."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -72,11 +72,12 @@ def evaluate(model: Model, test: Tensor | None = None) -> Evaluation:
             target_nll = float(torch.mean(energy[inside])) + target.log_z
         forward = forward_ess(LogWeights.from_samples(log_prob, energy))
     ensemble = draw(model.flow, target, settings.samples, seed=model.config.seed)
+    clipped = ensemble.weights.clipped(settings.clip).ess_fraction
     return Evaluation(
         nll,
         target_nll,
         forward,
-        ensemble.reweighting,
+        replace(ensemble.reweighting, ess_clipped=clipped),
         target.log_z,
         model.step,
         target.evaluations - before,

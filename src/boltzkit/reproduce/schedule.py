@@ -24,13 +24,19 @@ def run_cells(cells: Sequence[Cell], out: Path, workers: int, tell: Tell) -> lis
 
     Raises:
         Interrupted: a stop was asked for; every worker has saved its state.
-        UserError: a cell failed.
+        UserError: a cell failed; the others have saved their state.
     """
     context = mp.get_context("spawn")
     messages: Any = context.Queue()
     waiting = [cell for cell in cells if stored_result(cell, out) is None]
     running = dict[str, BaseProcess]()
-    with stop_requested() as stopping:
+    failed: list[str] = []
+    with stop_requested() as asked:
+
+        def stopping() -> bool:
+            # After a failure the others save and stop too: nobody would hear of what they do.
+            return asked() or bool(failed)
+
         while (waiting and not stopping()) or running:
             while waiting and len(running) < workers and not stopping():
                 cell = waiting.pop(0)
@@ -44,8 +50,10 @@ def run_cells(cells: Sequence[Cell], out: Path, workers: int, tell: Tell) -> lis
                 for process in running.values():
                     process.terminate()  # SIGTERM: the training saves its state and stops.
             for key in [key for key, process in running.items() if not process.is_alive()]:
-                _check(running.pop(key), stopping())
+                failed += _failure(running.pop(key), stopping())
         _relay(messages, tell)
+        if failed:
+            raise UserError(failed[0])
         if stopping():
             raise Interrupted(f"Stopped and saved in {out}; the same command goes on from there.")
     return [read_json(out / f"{cell.key}.json") for cell in cells]
@@ -81,7 +89,9 @@ def _relay(messages: Any, tell: Tell) -> None:
         wait = 0.0
 
 
-def _check(process: BaseProcess, stopping: bool) -> None:
+def _failure(process: BaseProcess, stopping: bool) -> list[str]:
+    """Return the sentence on a worker that failed; none for one that finished or was told to stop."""
     process.join()
-    if process.exitcode != 0 and not stopping:
-        raise UserError(f"The cell '{process.name}' failed (exit code {process.exitcode}); see above.")
+    if process.exitcode == 0 or stopping:
+        return []
+    return [f"The cell '{process.name}' failed (exit code {process.exitcode}); see above."]

@@ -78,20 +78,24 @@ def to_csv(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         for column in columns:
             mean, spread = _moments(row.values[column.key])
             paper = row.paper.get(column.key)
-            numbers += [f"{mean * column.scale:.6g}", f"{spread * column.scale:.4g}"]
+            numbers += [f"{mean * column.scale:.6g}"]
+            numbers += ["" if spread is None else f"{spread * column.scale:.4g}"]
             numbers += ["", ""] if paper is None else [f"{paper[0]:g}", f"{paper[1]:g}"]
         seeds = len(next(iter(row.values.values())))
         writer.writerow([row.group, row.label, seeds, *numbers])
     return buffer.getvalue()
 
 
-def _moments(values: Sequence[float]) -> tuple[float, float]:
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+def _moments(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return mean and standard deviation; a single seed has none."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def _cell(row: Row, column: Column, bold: bool) -> str:
-    mean, spread = (v * column.scale for v in _moments(row.values[column.key]))
-    text = f"{mean:.{column.digits}f} ± {spread:.{column.digits}f}"
+    mean, spread = _moments(row.values[column.key])
+    text = f"{mean * column.scale:.{column.digits}f}"
+    if spread is not None:
+        text += f" ± {spread * column.scale:.{column.digits}f}"
     text = f"**{text}**" if bold else text
     paper = row.paper.get(column.key)
     return text if paper is None else f"{text} ({paper[0]:.{column.digits}f} ± {paper[1]:.{column.digits}f})"

@@ -45,7 +45,7 @@ class ForceField(Target):
         precision: torch.dtype = torch.float32,
         compiled: bool = True,
         regularised: bool = True,
-        chunk: int = 256,
+        chunk: int = 512,
         name: str = "molecule",
     ) -> None:
         self.name, self.temperature, self.chunk, self.regularised = name, temperature, chunk, regularised
@@ -53,7 +53,7 @@ class ForceField(Target):
         self.precision = precision
         self.compiled = compiled and shutil.which("g++") is not None
         self._terms = nn.ModuleList(read_terms(system)).to(precision)
-        self._pairs = PairTable(system.getNumParticles())
+        self._pairs = PairTable(system.getNumParticles()).to(precision)
         self._kernels: dict[bool, _Kernel] = {}
 
     def to(self, device: torch.device | str) -> "ForceField":

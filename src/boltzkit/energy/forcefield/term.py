@@ -6,7 +6,7 @@ that every operation is a loop over configurations with the same atoms, which ve
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,104 +18,42 @@ _CLOSEST = 1e-12
 
 
 class PairTable(nn.Module):
-    """All pairs i < j of a molecule, and the two moves between atoms and pairs.
+    """All pairs i < j of a molecule, and the moves between atoms and pairs.
 
-    `first` and `second` copy atoms to pairs; `gather` sums pairs to atoms. Each is the other's transpose, so that
-    each one's gradient is the other: no operation ever scatters, which no CPU vectorises.
+    Every move is a product with a constant matrix, and so is its gradient, where an index would scatter, which no
+    CPU vectorises. The products cost pairs × atoms, little beside the pair energies of molecules up to some
+    hundred atoms.
     """
 
     i: Tensor
     j: Tensor
-    row: Tensor
-    upper: Tensor
-    sign: Tensor
+    first_matrix: Tensor
+    second_matrix: Tensor
+    difference: Tensor
 
     def __init__(self, n_atoms: int) -> None:
         super().__init__()
         i, j = torch.triu_indices(n_atoms, n_atoms, offset=1)
-        row = torch.zeros(n_atoms, n_atoms, dtype=torch.int64)
-        row[i, j] = row[j, i] = torch.arange(len(i))
-        for name, index in {"i": i, "j": j, "row": row}.items():
-            self.register_buffer(name, index, persistent=False)
-        upper = torch.ones(n_atoms, n_atoms, dtype=torch.bool).triu(diagonal=1)
-        self.register_buffer("upper", upper, persistent=False)
-        sign = upper.double() - upper.T.double()
-        self.register_buffer("sign", sign.unsqueeze(-1), persistent=False)
+        one = torch.eye(n_atoms, dtype=torch.float64)
+        matrices = {"first_matrix": one[i], "second_matrix": one[j], "difference": one[i] - one[j]}
+        for name, value in {"i": i, "j": j, **matrices}.items():
+            self.register_buffer(name, value, persistent=False)
+
+    def separation(self, x: Tensor) -> Tensor:
+        """Return x_i − x_j of every pair, ``(3, atoms, batch) -> (3, pairs, batch)``."""
+        return torch.matmul(self.difference, x)
 
     def first(self, atoms: Tensor) -> Tensor:
-        """Return the value of each pair's first atom, ``(..., atoms, batch) -> (..., pairs, batch)``."""
-        picked: Tensor = _Pick.apply(atoms, self, True)  # type: ignore[no-untyped-call]
-        return picked
+        """Return the value of each pair's first atom, ``(atoms, batch) -> (pairs, batch)``."""
+        return torch.matmul(self.first_matrix, atoms)
 
     def second(self, atoms: Tensor) -> Tensor:
         """Return the value of each pair's second atom."""
-        picked: Tensor = _Pick.apply(atoms, self, False)  # type: ignore[no-untyped-call]
-        return picked
+        return torch.matmul(self.second_matrix, atoms)
 
     def gather(self, to_first: Tensor, to_second: Tensor) -> Tensor:
-        """Sum to each atom what its pairs give it, ``(..., pairs, batch) -> (..., atoms, batch)``."""
-        gathered: Tensor = _Gather.apply(to_first, to_second, self)  # type: ignore[no-untyped-call]
-        return gathered
-
-    def sum_to_atoms(self, to_first: Tensor | None, to_second: Tensor | None) -> Tensor:
-        """The gathering itself: atom a reads row (a, b) of each b, as first atom if a < b, as second if a > b."""
-        upper = self.upper.unsqueeze(-1)
-        lower = self.upper.T.unsqueeze(-1)
-        total: Tensor | None = None
-        for values, mask in ((to_first, upper), (to_second, lower)):
-            if values is not None:
-                rows = torch.where(mask, values[..., self.row, :], 0.0).sum(-2)
-                total = rows if total is None else total + rows
-        assert total is not None
-        return total
-
-
-class _Pick(torch.autograd.Function):
-    """Atoms to one side of the pairs."""
-
-    @staticmethod
-    def forward(atoms: Tensor, pairs: PairTable, first: bool) -> Tensor:
-        return atoms[..., pairs.i if first else pairs.j, :]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.pairs, ctx.first = inputs
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.pairs.sum_to_atoms(*((grad, None) if ctx.first else (None, grad))), None, None
-
-
-class _Gather(torch.autograd.Function):
-    """Both sides of the pairs to atoms."""
-
-    @staticmethod
-    def forward(to_first: Tensor, to_second: Tensor, pairs: PairTable) -> Tensor:
-        return pairs.sum_to_atoms(to_first, to_second)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pairs = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        return grad[..., ctx.pairs.i, :], grad[..., ctx.pairs.j, :], None
-
-
-class _Separate(torch.autograd.Function):
-    """Positions to x_i − x_j; one signed gathering in its gradient where two picks would take two."""
-
-    @staticmethod
-    def forward(x: Tensor, pairs: PairTable) -> Tensor:
-        return x[:, pairs.i] - x[:, pairs.j]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pairs = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return (grad[:, ctx.pairs.row] * ctx.pairs.sign.to(grad.dtype)).sum(-2), None
+        """Sum to each atom what its pairs give it, ``(pairs, batch) -> (atoms, batch)``."""
+        return torch.matmul(self.first_matrix.T, to_first) + torch.matmul(self.second_matrix.T, to_second)
 
 
 class Geometry(NamedTuple):
@@ -135,7 +73,7 @@ class Geometry(NamedTuple):
     @classmethod
     def of(cls, x: Tensor, pairs: PairTable) -> "Geometry":
         """Measure all pairs of ``(3, atoms, batch)`` positions."""
-        separation: Tensor = _Separate.apply(x, pairs)  # type: ignore[no-untyped-call]
+        separation = pairs.separation(x)
         squared = (separation * separation).sum(0).clamp(min=_CLOSEST)
         distance = squared.sqrt()
         return cls(x, pairs, squared, distance, 1 / distance)

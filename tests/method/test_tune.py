@@ -1,0 +1,175 @@
+"""The tuner: the right trials, the lowest score, nothing done twice, nothing diverged chosen."""
+
+import importlib
+import json
+import math
+
+import pytest
+
+from boltzkit.errors import Interrupted, UserError
+from boltzkit.method import RunConfig, TuneConfig, fit_side_by_side, tune
+from boltzkit.method.validation import Validation
+from boltzkit.reproduce import SCALES
+
+# The function of the same name hides the module.
+MODULE = importlib.import_module("boltzkit.method.tune")
+
+GRID = TuneConfig(learning_rates=(1e-6, 1e-2), data_weights=(0.1, 1.0), seeds=(11, 12))
+
+
+def no_training(*arguments: object) -> None:
+    raise AssertionError("a finished group was trained again")
+
+
+def test_a_grid_tries_every_setting_once(tiny, tmp_path):
+    told = []
+    tuning = tune(tiny("objective.dispersion=l1"), GRID, tmp_path, tell=told.append)
+    settings = [(t.learning_rate, t.data_weight, t.steps) for t in tuning.trials]
+    assert sorted(settings) == [(1e-6, 0.1, 10), (1e-6, 1.0, 10), (1e-2, 0.1, 10), (1e-2, 1.0, 10)]
+    assert tuning.best == min(tuning.trials, key=lambda t: t.score)
+    # Ten steps at the tiny rate change nothing; the score must see that.
+    assert tuning.best.learning_rate == 1e-2
+    assert len(told) == 2
+    # Only the scores are kept, not the runs.
+    assert [path.name for path in tmp_path.iterdir()] == ["trials.json"]
+
+
+def test_a_score_is_the_mean_validation_nll_over_seeds(tiny, tmp_path):
+    """Computed again by hand, for one setting, from runs of its own."""
+    config = tiny("objective.dispersion=l1")
+    (trial,) = tune(
+        config, TuneConfig(learning_rates=(1e-2,), data_weights=(0.3,), seeds=(11, 12)), tmp_path
+    ).trials
+    runs = [config.with_overrides([f"seed={s}", "objective.data_weight=0.3"]) for s in (11, 12)]
+    scores = []
+    for model in fit_side_by_side(runs):
+        x = Validation.of((model.config,), model.target, batched=False).x
+        scores.append(-float(model.log_prob(x).double().mean()))
+    assert trial.score == pytest.approx(sum(scores) / 2, rel=1e-6)
+    # The control: one seed alone scores otherwise.
+    assert trial.score != pytest.approx(scores[0], rel=1e-3)
+
+
+def test_weights_are_tuned_only_where_there_are_two_terms(tiny, tmp_path):
+    tuning = tune(tiny("objective.data_weight=0.7"), GRID, tmp_path)
+    assert {(t.learning_rate, t.data_weight) for t in tuning.trials} == {(1e-6, 0.7), (1e-2, 0.7)}
+
+
+def test_halving_keeps_the_best_of_each_rung(tiny, tmp_path):
+    options = TuneConfig(
+        learning_rates=(1e-6, 1e-3, 1e-2, 3e-2), data_weights=(0.3, 1.0), rungs=(0.2, 0.5, 1.0), keep=0.4
+    )
+    tuning = tune(tiny("objective.dispersion=l1"), options, tmp_path)
+    rungs = {steps: [t for t in tuning.trials if t.steps == steps] for steps in (2, 5, 10)}
+    # 8 settings, then ceil(0.4 · 8) = 4, then ceil(0.4 · 4) = 2, which is the least.
+    assert {steps: len(trials) for steps, trials in rungs.items()} == {2: 8, 5: 4, 10: 2}
+    assert len(tuning.trials) == 14
+    for short, long in ((2, 5), (5, 10)):
+        ranked = sorted(rungs[short], key=lambda t: t.score)
+        survivors = {(t.learning_rate, t.data_weight) for t in ranked[: len(rungs[long])]}
+        assert {(t.learning_rate, t.data_weight) for t in rungs[long]} == survivors
+    assert tuning.best == min(rungs[10], key=lambda t: t.score)
+
+
+def test_two_settings_reach_the_next_rung_at_least(tiny, tmp_path):
+    options = TuneConfig(learning_rates=(1e-6, 1e-3, 1e-2), rungs=(0.2, 1.0), keep=0.01)
+    tuning = tune(tiny(), options, tmp_path)
+    assert [t.steps for t in tuning.trials].count(10) == 2
+
+
+def test_the_best_setting_is_applied_and_nothing_else(tiny, tmp_path):
+    config = tiny("objective.dispersion=l1", "objective.warm_up=4", "seed=5")
+    tuning = tune(config, GRID.model_copy(update={"rungs": (0.5,)}), tmp_path)
+    best = tuning.best
+    assert best.steps == 5
+    assert tuning.apply(config) == config.with_overrides(
+        [f"training.learning_rate={best.learning_rate}", f"objective.data_weight={best.data_weight}"]
+    )
+
+
+def test_a_finished_tuning_is_read_and_not_repeated(tiny, tmp_path, monkeypatch):
+    options = GRID.model_copy(update={"rungs": (0.3, 1.0)})
+    first = tune(tiny(), options, tmp_path)
+    monkeypatch.setattr(MODULE, "fit_side_by_side", no_training)
+    assert tune(tiny(), options, tmp_path) == first
+    # The control: the guard does catch a training.
+    with pytest.raises(AssertionError, match="trained again"):
+        tune(tiny(), options, tmp_path / "elsewhere")
+
+
+def test_a_stopped_tuning_goes_on_with_the_next_group(tiny, tmp_path, monkeypatch):
+    rates = []
+    real = MODULE.fit_side_by_side
+
+    def stopped_at_the_second(runs, *rest):
+        rates.append(runs[0].training.learning_rate)
+        if len(rates) == 2:
+            raise Interrupted("stop")
+        return real(runs, *rest)
+
+    monkeypatch.setattr(MODULE, "fit_side_by_side", stopped_at_the_second)
+    with pytest.raises(Interrupted):
+        tune(tiny(), GRID, tmp_path / "a")
+    assert tune(tiny(), GRID, tmp_path / "a") == tune(tiny(), GRID, tmp_path / "b")
+    assert rates == [1e-6, 1e-2, 1e-2, 1e-6, 1e-2]
+
+
+@pytest.mark.parametrize(
+    ("assignments", "changes"), [([], {"seeds": (13,)}), ([], {"keep": 0.5}), (["training.steps=11"], {})]
+)
+def test_other_settings_in_the_same_folder_are_refused(assignments, changes, tiny, tmp_path):
+    tune(tiny(), GRID, tmp_path)
+    before = (tmp_path / "trials.json").read_bytes()
+    with pytest.raises(UserError, match="holds a tuning with other settings: choose another folder"):
+        tune(tiny(*assignments), GRID.model_copy(update=changes), tmp_path)
+    assert (tmp_path / "trials.json").read_bytes() == before
+
+
+DIVERGING = ("training.max_failed_steps=3", "training.schedule=constant", "training.steps=30")
+
+
+def test_a_diverging_rate_scores_infinity_and_is_not_chosen(tiny, tmp_path):
+    options = TuneConfig(learning_rates=(1e-3, 1e6, 1e30))
+    tuning = tune(tiny(*DIVERGING), options, tmp_path)
+    scores = {t.learning_rate: t.score for t in tuning.trials}
+    assert scores[1e30] == math.inf
+    assert scores[1e6] > scores[1e-3]
+    assert math.isfinite(scores[1e-3])
+    assert tuning.best.learning_rate == 1e-3
+    # Infinity is null on disk, and infinity again when read.
+    content = json.loads((tmp_path / "trials.json").read_text(), parse_constant=no_training)
+    assert content["groups"]["rung-1-rate-1e+30"][0]["score"] is None
+    assert tune(tiny(*DIVERGING), options, tmp_path) == tuning
+
+
+def test_nothing_to_choose_from_is_refused(tiny, tmp_path):
+    with pytest.raises(UserError, match="Every trial failed: try lower learning rates"):
+        tune(tiny(*DIVERGING), TuneConfig(learning_rates=(1e30,)), tmp_path)
+
+
+def test_a_mistake_is_no_failed_trial(tiny, tmp_path):
+    with pytest.raises(UserError, match="nothing to minimise"):
+        tune(tiny("objective.data=none"), GRID, tmp_path)
+
+
+def test_trial_seeds_are_not_those_of_final_runs():
+    trial = set(TuneConfig().seeds)
+    assert RunConfig().seed not in trial
+    assert trial.isdisjoint(range(max(scale.seeds for scale in SCALES.values())))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learning_rates": []},
+        {"learning_rates": [0.0]},
+        {"rungs": [0.0]},
+        {"keep": 0},
+        {"keep": 1.5},
+        {"seeds": []},
+        {"data_weights": [-1]},
+    ],
+)
+def test_an_empty_or_senseless_grid_is_refused(options):
+    with pytest.raises(UserError, match=next(iter(options))):
+        TuneConfig.parse(options)

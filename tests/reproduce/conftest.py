@@ -1,0 +1,70 @@
+"""A reproduction of seconds: the real machinery on tiny flows, run once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import boltzkit.reproduce.gmm as gmm
+from boltzkit.method import RunConfig, TuneConfig, find_recipe
+from boltzkit.reproduce.cell import Cell
+
+TINY = (
+    "flow.layers=2",
+    "flow.hidden=[8,8]",
+    "data.validation_samples=100",
+    "training.validate_every=3",
+    "training.checkpoint_every=100",
+    "evaluation.samples=1000",
+    "evaluation.test_samples=500",
+)
+SCALE = gmm.Scale(
+    {40: TuneConfig(data_weights=(0.3,), rungs=(0.5,))}, ("forward-kl", "ldr-l1"), seeds=2, steps=6
+)
+
+
+def tiny_recipe() -> RunConfig:
+    return find_recipe("gmm").with_overrides(TINY)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A finished reproduction, and how to ask for it again."""
+
+    out: Path
+    report: Path
+    told: list[str]
+    again: Callable[[], list[str]]
+
+
+@contextmanager
+def tiny_scale_known() -> Iterator[gmm.Scale]:
+    """Make the scale `tiny` known, with the recipe's settings shrunk; cells carry their settings to workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gmm, "gmm", tiny_recipe)
+        patch.setitem(gmm.SCALES, "tiny", SCALE)
+        yield SCALE
+
+
+@pytest.fixture
+def tiny_cells() -> list[Cell]:
+    """The cells of the tiny scale, forward KL first."""
+    with tiny_scale_known() as scale:
+        return [cell for _, _, cell in gmm.cells(scale)]
+
+
+@pytest.fixture(scope="session")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """Run the tiny scale with two worker processes."""
+    out = tmp_path_factory.mktemp("reproduction") / "gmm"
+
+    def run() -> list[str]:
+        told: list[str] = []
+        with tiny_scale_known():
+            gmm.reproduce_gmm("tiny", out, 2, told.append)
+        return told
+
+    told = run()
+    return Reproduction(out, out / "report.html", told, run)
