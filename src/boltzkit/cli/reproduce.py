@@ -38,7 +38,7 @@ def reproduce(
 
     Args:
         name: Name of the experiment: gmm, the Gaussian mixture.
-        out: Folder of the results; results/NAME by default.
+        out: Folder of the results; results/NAME-SCALE by default.
         scale: demo runs a corner of the table, laptop a shortened table, paper all of it with its tuning.
         workers: Processes side by side, one thread each; one per core by default.
     """
@@ -49,6 +49,6 @@ def reproduce(
 
     if name not in EXPERIMENTS:
         raise UserError(f"There is no experiment '{name}'.{did_you_mean(name, EXPERIMENTS)}")
-    folder = Path("results", name) if out is None else out
+    folder = Path("results", f"{name}-{scale}") if out is None else out
     report = EXPERIMENTS[name](scale, folder, workers, tell)
     print(f"Written to {report}.")

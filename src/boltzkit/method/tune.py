@@ -104,6 +104,15 @@ def _with_setting(config: RunConfig, rate: float, weight: float) -> RunConfig:
     return config.model_copy(update={"training": training, "objective": objective})
 
 
+def _shortened(config: RunConfig, steps: int) -> RunConfig:
+    """Return a run of fewer steps whose warm-ups shrink in proportion."""
+    share = steps / config.training.steps
+    warm_up = round(share * config.training.warm_up)
+    training = config.training.model_copy(update={"steps": steps, "warm_up": warm_up})
+    objective = config.objective.model_copy(update={"warm_up": round(share * config.objective.warm_up)})
+    return config.model_copy(update={"training": training, "objective": objective})
+
+
 def _run_group(
     config: RunConfig,
     seeds: tuple[int, ...],
@@ -113,13 +122,7 @@ def _run_group(
     folder: Path,
     watch: Watch | None,
 ) -> list[Trial]:
-    training = config.training.model_copy(
-        # The last checkpoint is enough to resume a trial, and its warm-up shrinks with it.
-        update={"steps": steps, "checkpoint_every": min(config.training.checkpoint_every, steps)}
-    )
-    ramp = round(config.objective.warm_up * steps / config.training.steps)
-    objective = config.objective.model_copy(update={"warm_up": ramp})
-    short = config.model_copy(update={"training": training, "objective": objective})
+    short = _shortened(config, steps)
     runs = [
         _with_setting(short, rate, weight).model_copy(update={"seed": seed})
         for weight in weights

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from boltzkit.method import ObjectiveConfig, RunConfig, TuneConfig, gmm
-from boltzkit.reproduce.cell import Cell, Tell
+from boltzkit.reproduce.cell import Cell, Tell, stored_result
 from boltzkit.reproduce.gmm_report import write_report
 from boltzkit.reproduce.schedule import run_cells
 from boltzkit.reproduce.table import Row
@@ -109,13 +109,18 @@ def cells(scale: Scale) -> list[tuple[int, str, Cell]]:
 def reproduce_gmm(scale_name: str, out: Path, workers: int, tell: Tell) -> Path:
     """Run the table at a scale (demo, laptop, paper) and write table.md, table.csv, figures and report.html.
 
-    Each seed is an independent experiment with its own training data; the test set is common to all.
+    Each seed is an independent experiment with its own training data; the test set is common to all. A run that
+    is stopped leaves the report of the cells that are finished.
     """
-    scale = SCALES[scale_name]
-    planned = cells(scale)
-    results = run_cells([cell for _, _, cell in planned], out / "cells", workers, tell)
-    rows = [_row(size, key, result) for (size, key, _), result in zip(planned, results, strict=True)]
-    return write_report(out, scale_name, rows, [cell.key for _, _, cell in planned])
+    planned = cells(SCALES[scale_name])
+    try:
+        run_cells([cell for _, _, cell in planned], out / "cells", workers, tell)
+    finally:
+        stored = [(size, key, cell.key, stored_result(cell, out / "cells")) for size, key, cell in planned]
+        finished = [(_row(size, key, result), name) for size, key, name, result in stored if result]
+        if finished:
+            write_report(out, scale_name, [row for row, _ in finished], [name for _, name in finished])
+    return out / "report.html"
 
 
 def _config(size: int, key: str, scale: Scale) -> RunConfig:

@@ -42,8 +42,8 @@ _EXPLANATION = (
 )
 
 
-def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]) -> Path:
-    """Write all files and return the path of report.html."""
+def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]) -> None:
+    """Write all files."""
     markdown = to_markdown(rows, COLUMNS, "samples")
     write_bytes(
         out / "table.md", f"# Gaussian mixture, scale {scale}\n\n{markdown}\n{_EXPLANATION}\n".encode()
@@ -68,7 +68,6 @@ def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]
         write_bytes(out / name, content)
         page.picture(content, captions[name])
     page.write(out / "report.html")
-    return out / "report.html"
 
 
 def _padded(cells: list[str], width: int) -> list[str]:
@@ -80,7 +79,10 @@ def _summary(rows: Sequence[Row]) -> str:
     """Return the result in one sentence: the best regularised row against plain forward KL, smallest data."""
     members = [row for row in rows if row.group == rows[0].group]
     means = {row.label: 100 * statistics.fmean(row.values["ess"]) for row in members}
-    best = max((label for label in means if "LDR" in label), key=means.__getitem__)
+    regularised = [label for label in means if "LDR" in label]
+    if not regularised or "fwd KL" not in means:
+        return "The cells that are finished so far."
+    best = max(regularised, key=means.__getitem__)
     return (
         f"From {rows[0].group} samples, {best} reaches an effective sample size of {means[best]:.1f} %, "
         f"forward KL alone {means['fwd KL']:.1f} %: the energies of the training samples, which cost nothing "
