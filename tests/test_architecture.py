@@ -24,6 +24,7 @@ ROOMS = (
     "method",
     "report",
     "reproduce",
+    "benchmark",
     "cli",
 )
 FOUNDATION = ("errors", "randomness", "storage", "config")

@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 from cyclopts import App, CycloptsError
 
+from boltzkit.cli.benchmark import benchmark
 from boltzkit.cli.doctor import doctor
 from boltzkit.cli.evaluate import evaluate
 from boltzkit.cli.mistakes import sentence
@@ -41,7 +42,7 @@ goes on where it stopped. Exit codes: 0 all is well, 2 something to mend (a sent
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-VERBS: tuple[Callable[..., int | None], ...] = (train, evaluate, sample, tune, reproduce, doctor)
+VERBS: tuple[Callable[..., int | None], ...] = (train, evaluate, sample, tune, reproduce, benchmark, doctor)
 for place, verb in enumerate(VERBS):
     app.command(verb, sort_key=place)
 

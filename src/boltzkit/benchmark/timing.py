@@ -1,0 +1,23 @@
+"""Timing several contenders so that a busy machine disturbs them alike."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+__all__ = ["interleaved"]
+
+
+def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each contender over rounds in which each runs once.
+
+    The first call of each is not timed: it may compile, start workers or fill caches.
+    """
+    for run in contenders.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
