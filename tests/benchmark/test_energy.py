@@ -32,6 +32,12 @@ def test_ratios_compare_the_same_work():
     assert [result.ratio(t, "reference") for t in timings] == [20.0, 1.0, 10.0, 1.0]
 
 
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_ratio_to_an_interpreter_is_marked(interpreted):
+    timings = tuple(Timing("m", 3, False, name, 1.0, interpreted) for name in ("torch", "reference"))
+    assert ("| m* |" in EnergyBenchmark(timings).to_markdown()) is interpreted
+
+
 @pytest.fixture(scope="module")
 def result():
     return benchmark_energy(["ACE-NME"], batch=32, rounds=1, compiled=False)
