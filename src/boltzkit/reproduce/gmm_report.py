@@ -42,8 +42,8 @@ _EXPLANATION = (
 )
 
 
-def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]) -> None:
-    """Write all files."""
+def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]) -> Path:
+    """Write all files and return the path of report.html."""
     markdown = to_markdown(rows, COLUMNS, "samples")
     write_bytes(
         out / "table.md", f"# Gaussian mixture, scale {scale}\n\n{markdown}\n{_EXPLANATION}\n".encode()
@@ -68,6 +68,7 @@ def write_report(out: Path, scale: str, rows: Sequence[Row], keys: Sequence[str]
         write_bytes(out / name, content)
         page.picture(content, captions[name])
     page.write(out / "report.html")
+    return out / "report.html"
 
 
 def _padded(cells: list[str], width: int) -> list[str]:
