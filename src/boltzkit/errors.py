@@ -3,11 +3,15 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["Interrupted", "UserError", "did_you_mean"]
+__all__ = ["Interrupted", "TrainingFailed", "UserError", "did_you_mean"]
 
 
 class UserError(Exception):
     """Something the user can mend. The command line prints the sentence and exits with code 2."""
+
+
+class TrainingFailed(UserError):
+    """No step gave a finite gradient for too long; a tuner may go on with other settings."""
 
 
 class Interrupted(Exception):

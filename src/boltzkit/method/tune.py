@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, PositiveFloat
 
 from boltzkit.config import Config
-from boltzkit.errors import UserError
+from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.method.config import RunConfig
 from boltzkit.method.unbiased import fit_side_by_side
 from boltzkit.method.validation import Validation
@@ -130,9 +130,7 @@ def _run_group(
     ]
     try:
         models = fit_side_by_side(runs, folder, watch)
-    except UserError as error:
-        if "Training failed" not in str(error):
-            raise
+    except TrainingFailed:
         return [Trial(rate, weight, steps, math.inf) for weight in weights]
     scores = []
     for model in models:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from boltzkit.energy import Target
-from boltzkit.errors import Interrupted, UserError
+from boltzkit.errors import Interrupted, TrainingFailed
 from boltzkit.flow import Flow
 from boltzkit.objective import Batch, Objective
 from boltzkit.training.centre import LearnedCentre
@@ -67,7 +67,7 @@ def train(
 
     Raises:
         Interrupted: a signal asked to stop; the state was saved.
-        UserError: every replica failed too many steps in a row.
+        TrainingFailed: every replica failed too many steps in a row.
     """
     state = TrainState.start(problem.flow, config, problem.centre)
     if folder is not None and load_checkpoint(folder.checkpoints, state):
@@ -130,7 +130,7 @@ def _give_up_if_hopeless(state: TrainState, info: StepInfo, config: TrainingConf
     terms = {"loss": info.loss.total, "data term": info.loss.data, "dispersion": info.loss.dispersion}
     shown = ", ".join(f"{k} {v.detach().tolist()}" for k, v in terms.items() if v is not None)
     first = state.step - config.max_failed_steps + 1
-    raise UserError(
+    raise TrainingFailed(
         f"Training failed: since step {first} no step gave a finite gradient ({shown}, gradient norm "
         f"{info.gradient_norm.tolist()}); lower training.learning_rate or set training.clip, and check the data."
     )
