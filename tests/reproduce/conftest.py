@@ -21,7 +21,7 @@ TINY = (
     "evaluation.test_samples=500",
 )
 SCALE = gmm.Scale(
-    {40: TuneConfig(data_weights=(0.3,), rungs=(0.5,))}, ("forward-kl", "ldr-l1"), seeds=2, steps=6
+    {40: TuneConfig(data_weights=(0.3,), rungs=(0.5,))}, ("forward-kl", "ldr-l1"), seeds=(0, 1), steps=6
 )
 
 
