@@ -98,9 +98,15 @@ def test_the_full_scale_is_the_papers_table():
     assert [(size, key) for size, key, _ in planned] == [
         (size, key) for size in (500, 1000, 10_000) for key in METHODS
     ]
-    assert all(cell.seeds == (0, 1, 2, 3) and cell.tuning is not None for _, _, cell in planned)
+    assert all(cell.seeds == (10, 11, 12, 13) and cell.tuning is not None for _, _, cell in planned)
     assert all(set(method.paper) == {500, 1000, 10_000} for method in METHODS.values())
 
 
 def test_the_experiment_has_its_name():
     assert set(EXPERIMENTS) == {"gmm"}
+
+
+def test_no_seed_serves_both_the_choice_and_the_result():
+    for _, _, cell in cells(SCALES["paper"]):
+        assert cell.tuning is not None and len(cell.tuning.seeds) >= 2
+        assert not set(cell.seeds) & set(cell.tuning.seeds)
