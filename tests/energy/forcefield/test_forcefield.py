@@ -13,6 +13,7 @@ from torch import Tensor
 from boltzkit.energy.forcefield.forcefield import ForceField
 from boltzkit.energy.forcefield.parity import perturbed
 from boltzkit.errors import UserError
+from boltzkit.native import load_library
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 # The compiler uses parts of torch that torch itself calls deprecated.
@@ -23,6 +24,11 @@ compiles = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def x(dipeptide: Any) -> Tensor:
     found: Tensor = perturbed(dipeptide.positions, 12, seed=4)[:-1]
     return found
+
+
+@pytest.fixture(params=["kernel", "torch"])
+def native(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "kernel")
 
 
 def field(dipeptide: Any, **settings: Any) -> ForceField:
@@ -44,8 +50,8 @@ def test_batches_of_any_shape(dipeptide: Any, x: Tensor, shape: tuple[int, ...],
 
 
 def test_chunks_do_not_matter(dipeptide: Any, x: Tensor) -> None:
-    whole = field(dipeptide).energy_and_gradient(x)
-    parts = field(dipeptide, chunk=4).energy_and_gradient(x)
+    whole = field(dipeptide, native=False).energy_and_gradient(x)
+    parts = field(dipeptide, native=False, chunk=4).energy_and_gradient(x)
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
 
@@ -56,8 +62,8 @@ def test_temperature_scales(dipeptide: Any, x: Tensor) -> None:
     )
 
 
-def test_a_gradient_counts_once_and_is_that_of_the_energy(dipeptide: Any, x: Tensor) -> None:
-    target = field(dipeptide)
+def test_a_gradient_counts_once_and_is_that_of_the_energy(dipeptide: Any, x: Tensor, native: bool) -> None:
+    target = field(dipeptide, native=native)
     _, gradient = target.energy_and_gradient(x)
     assert target.evaluations == len(x)
     direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -78,12 +84,12 @@ def test_the_gradient_flows_to_what_made_the_configuration(dipeptide: Any, x: Te
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 def test_a_coordinate_that_is_no_number_spoils_its_own_row_only(
-    dipeptide: Any, x: Tensor, precision: torch.dtype, bad: float
+    dipeptide: Any, x: Tensor, precision: torch.dtype, bad: float, native: bool
 ) -> None:
-    good = field(dipeptide, precision=precision).energy_and_gradient(x)
+    good = field(dipeptide, precision=precision, native=native).energy_and_gradient(x)
     spoilt = torch.arange(len(x)) == 3
     x[3, 5, 1] = bad
-    energy, gradient = field(dipeptide, precision=precision).energy_and_gradient(x)
+    energy, gradient = field(dipeptide, precision=precision, native=native).energy_and_gradient(x)
     assert torch.equal(energy.isnan(), spoilt)
     assert torch.equal(gradient.isnan().any((1, 2)), spoilt)
     # One row less changes the order of sums in matrix products, by rounding errors of the precision.
@@ -95,10 +101,10 @@ def test_a_coordinate_that_is_no_number_spoils_its_own_row_only(
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 @pytest.mark.parametrize("distance", [1e-2, 1e-3, 1e-5, 1e-8, 0.0])
 def test_overlapping_atoms_are_huge_and_finite(
-    dipeptide: Any, x: Tensor, precision: torch.dtype, distance: float
+    dipeptide: Any, x: Tensor, precision: torch.dtype, distance: float, native: bool
 ) -> None:
     x[3, 5] = x[3, 20] + distance  # an oxygen on a hydrogen of the other end
-    energy, gradient = field(dipeptide, precision=precision).energy_and_gradient(x)
+    energy, gradient = field(dipeptide, precision=precision, native=native).energy_and_gradient(x)
     assert energy.isfinite().all()
     assert gradient.isfinite().all()
     assert energy[3] > 1e8
@@ -204,9 +210,9 @@ def test_motion_removers_and_constraints_change_no_energy(dipeptide: Any, x: Ten
 @compiles
 def test_compiled_gradients_are_the_eager_ones(dipeptide: Any, x: Tensor) -> None:
     compiled, eager = (
-        field(dipeptide, precision=torch.float32, compiled=flag, chunk=8) for flag in (True, False)
+        field(dipeptide, precision=torch.float32, native=False, compiled=flag, chunk=8)
+        for flag in (True, False)
     )
-    assert compiled.compiled
     x = x.float()
     x[4, 5, 1] = torch.nan
     # Eleven in chunks of eight: the second is filled up; one alone is too few to be worth it.
@@ -231,16 +237,66 @@ def test_compiled_energies_are_the_eager_ones() -> None:
     system.addForce(pairs)
     x = 0.15 * torch.randn(13, 4, 3, generator=torch.Generator().manual_seed(0))
     x[2, 3] = x[2, 0]
-    compiled, eager = (ForceField(system, compiled=flag, chunk=8) for flag in (True, False))
+    compiled, eager = (ForceField(system, native=False, compiled=flag, chunk=8) for flag in (True, False))
     torch.testing.assert_close(compiled(x), eager(x), rtol=1e-4, atol=1e-4)
     assert compiled(x)[2] > 1e8
     assert compiled.evaluations == 26
 
 
-def test_without_a_compiler_it_runs_eagerly(
+def test_without_a_compiler_it_runs_in_plain_torch(
     dipeptide: Any, x: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    load_library.cache_clear()
     target = field(dipeptide, compiled=True)
-    assert not target.compiled
-    assert torch.equal(target(x), field(dipeptide)(x))
+    monkeypatch.undo()
+    load_library.cache_clear()
+    assert not target.native
+    assert torch.equal(target(x), field(dipeptide, native=False)(x))
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_the_kernel_sees_each_configuration_alone(dipeptide: Any, x: Tensor, precision: torch.dtype) -> None:
+    target = field(dipeptide, precision=precision)
+    assert target.native
+    x = torch.cat([x, x.flip(0), x + 0.001])
+    whole = target.energy_and_gradient(x)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        threaded = target.energy_and_gradient(x)
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(whole, threaded, strict=True):
+        assert torch.equal(one, other)
+    for at in range(len(x)):
+        energy, gradient = target.energy_and_gradient(x[at : at + 1])
+        assert torch.equal(energy[0], whole[0][at])
+        assert torch.equal(gradient[0], whole[1][at])
+
+
+@needs_compiler
+def test_what_the_kernel_does_not_know_is_added_by_torch(dipeptide: Any, x: Tensor) -> None:
+    system = copy.deepcopy(dipeptide.system)
+    pull = openmm.CustomExternalForce("7*x^2")
+    pull.addParticle(4, [])
+    second = openmm.HarmonicBondForce()
+    second.addBond(0, 9, 0.2, 30.0)
+    system.addForce(pull)
+    system.addForce(second)
+    mixed = ForceField(system, precision=torch.float64, compiled=False)
+    assert not mixed.native
+    plain = ForceField(system, precision=torch.float64, compiled=False, native=False)
+    for one, other in zip(mixed.energy_and_gradient(x), plain.energy_and_gradient(x), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-9)
+    assert (mixed(x) - field(dipeptide)(x)).abs().min() > 1e-3
+
+
+def test_a_system_without_forces_has_no_energy() -> None:
+    system = openmm.System()
+    system.addParticle(1.0)
+    energy, gradient = ForceField(system).energy_and_gradient(torch.ones(2, 1, 3))
+    assert torch.equal(energy, torch.zeros(2))
+    assert torch.equal(gradient, torch.zeros(2, 1, 3))

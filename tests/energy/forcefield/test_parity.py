@@ -225,26 +225,40 @@ def build(amber: Callable[..., Any]) -> Callable[[str], Pair]:
 def test_float64_is_openmm(name: str, build: Callable[[str], Pair]) -> None:
     report = check_parity(*build(name), name=name)
     assert report.ok
+    assert report.float32_error <= 0.01
     assert report.configurations == 8
     assert report.energy_error <= 1e-5 or report.relative_energy_error <= 1e-6
     assert report.force_error <= 1e-5
 
 
-@pytest.mark.parametrize("name", ["ff99SB-ILDN, GBSAOBC", "ff99SB-ILDN, GBn2", "CHARMM36, GBn2"])
-def test_crushed_molecules_are_openmm_too(name: str, build: Callable[[str], Pair]) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_float64_in_plain_torch_is_openmm(name: str, build: Callable[[str], Pair]) -> None:
+    system, positions = build(name)
+    field = ForceField(system, precision=torch.float64, native=False, compiled=False, regularised=False)
+    x = perturbed(positions, 4, 0)
+    assert measure_parity(field, OpenMMEnergy(system, regularised=False), x, 300.0).ok
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    ["ff96, OBC1", "ff99SB-ILDN, GBSAOBC", "ff99SB-ILDN, GBn2", "CHARMM36, GBn2"],
+)
+def test_crushed_molecules_are_openmm_too(name: str, native: bool, build: Callable[[str], Pair]) -> None:
     # Atoms inside others reach the branches of the solvent models that no sound structure does.
     system, positions = build(name)
     x = 0.4 * perturbed(positions, 6, 3)
-    field = ForceField(system, precision=torch.float64, compiled=False, regularised=False)
+    field = ForceField(system, precision=torch.float64, native=native, compiled=False, regularised=False)
     report = measure_parity(field, OpenMMEnergy(system, regularised=False), x, 300.0)
     assert report.ok, report
 
 
+@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_float32_is_within_a_hundredth(name: str, build: Callable[[str], Pair]) -> None:
+def test_float32_is_within_a_hundredth(name: str, native: bool, build: Callable[[str], Pair]) -> None:
     system, positions = build(name)
     x = perturbed(positions, 8, 1)[:-1]
-    field = ForceField(system, compiled=False, regularised=False)
+    field = ForceField(system, native=native, compiled=False, regularised=False)
     referee = OpenMMEnergy(system, regularised=False)
     error = BOLTZMANN * 300 * (field(x) - referee(x)).abs()
     assert error.max() <= 0.01

@@ -50,6 +50,7 @@ class HarmonicBonds(Term):
     def __init__(self, bonds: Sequence[tuple[int, int, float, float]], n_atoms: int) -> None:
         """Take (i, j, r₀ in nm, k in kJ/mol/nm²) of each bond."""
         super().__init__()
+        self.atoms = torch.tensor([row[:2] for row in bonds])
         self.constant("matrix", difference_matrix([(i, j) for i, j, _, _ in bonds], n_atoms))
         self.constant("length", [[r0] for _, _, r0, _ in bonds])
         self.constant("stiffness", [[k] for _, _, _, k in bonds])
@@ -72,6 +73,7 @@ class HarmonicAngles(Term):
     def __init__(self, angles: Sequence[tuple[int, int, int, float, float]], n_atoms: int) -> None:
         """Take (i, j, k, θ₀ in rad, k in kJ/mol/rad²) of each angle with apex j."""
         super().__init__()
+        self.atoms = torch.tensor([row[:3] for row in angles])
         self.constant("first", difference_matrix([(j, i) for i, j, _, _, _ in angles], n_atoms))
         self.constant("second", difference_matrix([(j, k) for _, j, k, _, _ in angles], n_atoms))
         self.constant("equilibrium", [[theta] for *_, theta, _ in angles])
@@ -105,6 +107,7 @@ class TorsionSeries(Term):
         """Take, for each quadruple of atoms, n -> (a_n, b_n) in kJ/mol."""
         super().__init__()
         quadruples = list(series)
+        self.atoms = torch.tensor(quadruples)
         order = max((n for terms in series.values() for n in terms), default=0)
         for name, (i, j) in {"first": (0, 1), "middle": (1, 2), "last": (2, 3)}.items():
             self.constant(name, difference_matrix([(q[i], q[j]) for q in quadruples], n_atoms))

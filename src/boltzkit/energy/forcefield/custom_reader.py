@@ -5,6 +5,7 @@ from typing import Any
 
 import openmm
 
+from boltzkit.energy.forcefield.born_expressions import read_born
 from boltzkit.energy.forcefield.custom import (
     CustomAngles,
     CustomBonds,
@@ -82,6 +83,8 @@ def _pairs(force: openmm.CustomNonbondedForce, n_atoms: int) -> list[Term]:
 
 def _gb(force: openmm.CustomGBForce, n_atoms: int) -> list[Term]:
     _refuse_cutoff(force)
+    if (known_model := read_born(force)) is not None:
+        return [known_model]
     constants, functions = global_parameters(force), tabulated_functions(force)
     names = [force.getPerParticleParameterName(i) for i in range(force.getNumPerParticleParameters())]
 

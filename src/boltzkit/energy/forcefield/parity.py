@@ -1,6 +1,7 @@
 """Parity: the torch force field against OpenMM's Reference platform, on a handful of configurations."""
 
 import copy
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -26,6 +27,11 @@ _LARGEST_FORCE = 1e-4
 """The largest error of a force, relative to the configuration's typical force: a median does not see the few atoms of a
 wrong term, and OpenMM's own angles lose digits close to 180 degrees."""
 
+_SINGLE = 0.025
+"""kJ/mol by which single precision may differ, a hundredth of k_BT at 300 K, or"""
+_RELATIVE_SINGLE = 1e-4
+"""times the energy, which counts for molecules of some hundred atoms."""
+
 _NO_FORCE = 1e-9
 """Reduced, 1/nm: what an atom without a force is compared with."""
 
@@ -46,6 +52,7 @@ class ParityReport:
         force_error: median over all atoms of |ΔF|/|F|.
         largest_force_error: the largest |ΔF|, relative to the configuration's root mean square |F|.
         excess: the largest |ΔE| as a multiple of what is allowed there, max(1e-5 kJ/mol, 1e-6 |E|).
+        float32_error: the largest |ΔE| in single precision, kJ/mol, where it was compared too.
     """
 
     configurations: int
@@ -54,6 +61,7 @@ class ParityReport:
     force_error: float
     largest_force_error: float
     excess: float
+    float32_error: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -76,7 +84,9 @@ def check_parity(
     seed: int = 0,
     name: str = "molecule",
 ) -> ParityReport:
-    """Compare the float64 torch force field with OpenMM Reference, and raise an error unless they agree.
+    """Compare the torch force field with OpenMM Reference, and raise an error unless they agree.
+
+    Double precision must agree closely; single precision, which other code computes, to a hundredth of k_BT.
 
     Args:
         system: the OpenMM System.
@@ -94,7 +104,16 @@ def check_parity(
             f"{report.largest_force_error:.2g} of a typical one; {_culprit(system, x, temperature)} differs most: use "
             "backend='openmm', and please report this."
         )
-    return report
+    single = ForceField(system, temperature, compiled=False, regularised=False)
+    double = ForceField(system, temperature, precision=torch.float64, compiled=False, regularised=False)
+    mild = x[:-1]
+    error, energy = (BOLTZMANN * temperature * e.abs() for e in (single(mild) - double(mild), double(mild)))
+    if not bool((error <= (_RELATIVE_SINGLE * energy).clamp(min=_SINGLE)).all()):
+        raise UserError(
+            f"The torch energy of {name} in single precision is {float(error.max()):.2g} kJ/mol off: use "
+            "precision=torch.float64, and please report this."
+        )
+    return dataclasses.replace(report, float32_error=float(error.max()))
 
 
 def perturbed(positions: Tensor, n: int, seed: int) -> Tensor:

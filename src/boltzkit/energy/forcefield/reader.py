@@ -9,7 +9,7 @@ from openmm import unit
 from boltzkit.energy.forcefield.bonded import HarmonicAngles, HarmonicBonds, TorsionSeries
 from boltzkit.energy.forcefield.cmap import CMAPTorsions
 from boltzkit.energy.forcefield.custom_reader import CUSTOM_READERS
-from boltzkit.energy.forcefield.gbsa import GBSAOBC
+from boltzkit.energy.forcefield.generalised_born import GeneralisedBorn
 from boltzkit.energy.forcefield.nonbonded import Nonbonded
 from boltzkit.energy.forcefield.term import Term
 from boltzkit.errors import UserError
@@ -115,7 +115,7 @@ def _gbsa(force: openmm.GBSAOBCForce, n_atoms: int) -> list[Term]:
         for index in range(force.getNumParticles())
     ]
     return [
-        GBSAOBC(
+        GeneralisedBorn.gbsa_obc(
             particles,  # type: ignore[arg-type]
             force.getSoluteDielectric(),
             force.getSolventDielectric(),
