@@ -50,7 +50,7 @@ def benchmark(
         out: Folder of the results.
         batch: Configurations per call of the batched force field.
         rounds: How often each contender is timed; medians are reported.
-        compiled: Compile the force field first (half a minute per molecule).
+        compiled: Compile forces that run in torch (half a minute per molecule that has any).
     """
     if name != "energy":
         raise UserError(f"There is no benchmark '{name}'.{did_you_mean(name, ['energy'])}")

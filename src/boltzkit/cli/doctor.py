@@ -2,10 +2,10 @@
 
 import os
 import platform
-import shutil
 from importlib import metadata
 
 from boltzkit.cli.figures import aligned
+from boltzkit.native import compiler
 
 __all__ = ["doctor"]
 
@@ -20,7 +20,6 @@ _PACKAGES = (
     "matplotlib",
     "cyclopts",
 )
-_COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
 def doctor() -> int:
@@ -65,11 +64,10 @@ def _devices() -> list[tuple[str, str]]:
     import torch
 
     cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
     threads = f"{torch.get_num_threads()} threads on {os.cpu_count()} processors"
     return [
         ("cpu", f"{threads}, {torch.backends.cpu.get_cpu_capability()}"),
         ("cuda", ", ".join(cuda) if torch.cuda.is_available() else "none"),
         ("mps", "yes" if torch.backends.mps.is_available() else "none"),
-        ("C++ compiler", compiler or "none: what could be compiled runs as plain torch, more slowly"),
+        ("C++ compiler", compiler() or "none: what could be compiled runs as plain torch, more slowly"),
     ]

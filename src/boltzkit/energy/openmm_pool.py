@@ -24,6 +24,7 @@ from boltzkit.energy.openmm_worker import Array, Engine, Results, read_frame, wr
 from boltzkit.energy.regularised import regularise
 from boltzkit.energy.supplied_gradient import differentiable
 from boltzkit.energy.target import Target
+from boltzkit.energy.unit_guard import UnitGuard
 from boltzkit.energy.validation import at_least, positive
 from boltzkit.errors import UserError
 
@@ -72,6 +73,7 @@ class OpenMMEnergy(Target):
         self.chunk = at_least(chunk, 1, name, "chunks")
         self.event_shape = torch.Size([system.getNumParticles(), 3])
         self.failures: Counter[str] = Counter()
+        self._guard = UnitGuard(system, name)
         # Made in any case: a System or platform that does not work is refused here, not by workers dying later.
         engine = _engine(system, platform, name)
         self._engine = None if at_least(workers, 0, name, "workers") else engine
@@ -100,6 +102,7 @@ class OpenMMEnergy(Target):
     def _energy(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, *self.event_shape).cpu()
         energy = differentiable(self._evaluate, flat) / (BOLTZMANN * self.temperature)
+        self._guard.check(flat, energy)
         if self.regularised:
             energy = regularise(energy)
         return energy.to(x.dtype).to(x.device).reshape(x.shape[:-2])

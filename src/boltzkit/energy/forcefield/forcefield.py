@@ -11,6 +11,7 @@ from boltzkit.energy.forcefield.torch_terms import TorchTerms
 from boltzkit.energy.regularised import regularise
 from boltzkit.energy.supplied_gradient import differentiable
 from boltzkit.energy.target import Target
+from boltzkit.energy.unit_guard import UnitGuard
 
 __all__ = ["ForceField"]
 
@@ -50,6 +51,7 @@ class ForceField(Target):
         self.event_shape = torch.Size([system.getNumParticles(), 3])
         self.precision = precision
         self._terms = read_terms(system)
+        self._guard = UnitGuard(system, name)
         self._wanted = native, compiled, chunk
         self.to("cpu")
 
@@ -70,7 +72,9 @@ class ForceField(Target):
 
     def _energy(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, *self.event_shape)
-        energy = differentiable(self._evaluate, flat).reshape(x.shape[:-2])
+        energy = differentiable(self._evaluate, flat)
+        self._guard.check(flat, energy)
+        energy = energy.reshape(x.shape[:-2])
         return regularise(energy) if self.regularised else energy
 
     def _evaluate(self, x: Tensor, gradient: bool) -> tuple[Tensor, Tensor]:

@@ -249,8 +249,8 @@ template <class T> class Block {
             energy += T(0.5) * p[2 * i + 1] * bend * bend;
             if (slopes) {
                 const V torque = p[2 * i + 1] * bend * inverse;
-                const P first = cross(a, normal) * (torque * reciprocal(dot(a, a)));
-                const P last = cross(normal, b) * (torque * reciprocal(dot(b, b)));
+                const P first = cross(a, normal) * (torque * reciprocal(dot(a, a) + T(TINY)));
+                const P last = cross(normal, b) * (torque * reciprocal(dot(b, b) + T(TINY)));
                 push(atom[0], first), push(atom[2], last), push(atom[1], P{} - first - last);
             }
         }
@@ -262,7 +262,7 @@ template <class T> class Block {
             const int32_t *a = t.torsion_atoms + 4 * i;
             const P b1 = x[a[1]] - x[a[0]], b2 = x[a[2]] - x[a[1]], b3 = x[a[3]] - x[a[2]];
             const P n1 = cross(b1, b2), n2 = cross(b2, b3);
-            const V s1 = dot(n1, n1), s2 = dot(n2, n2), squared = dot(b2, b2);
+            const V s1 = dot(n1, n1), s2 = dot(n2, n2), squared = dot(b2, b2) + T(TINY);
             const V scale = inverse_root(s1 * s2 + T(TINY)), short_b2 = inverse_root(squared);
             const V cosine = dot(n1, n2) * scale, sine = squared * short_b2 * dot(b1, n2) * scale;
             V c = cosine, s = sine, sum = V{} + p[0], torque = V{};
