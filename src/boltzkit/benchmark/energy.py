@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import openmm
@@ -132,15 +133,22 @@ def benchmark_energy(
         noise = torch.randn(batch, molecule.n_atoms, 3, generator=generator(0, "benchmark"))
         x = molecule.positions.float() + 0.005 * noise
         interpreted = any(isinstance(f, openmm.CustomGBForce) for f in molecule.system.getForces())
+        label = _short(molecule.name)
         for forces in (False, True):
-            tell(f"{molecule.name}, {molecule.n_atoms} atoms, {'energy + forces' if forces else 'energy'}")
+            tell(f"{label}, {molecule.n_atoms} atoms, {'energy + forces' if forces else 'energy'}")
             with _contenders(molecule, x, forces, compiled) as contenders:
                 seconds = interleaved({key: run for key, (run, _) in contenders.items()}, rounds)
             timings += [
-                Timing(molecule.name, molecule.n_atoms, forces, key, 1e6 * seconds[key] / n, interpreted)
+                Timing(label, molecule.n_atoms, forces, key, 1e6 * seconds[key] / n, interpreted)
                 for key, (_, n) in contenders.items()
             ]
     return EnergyBenchmark(tuple(timings))
+
+
+def _short(name: str) -> str:
+    """Return a sequence with repeated residues counted: ACE-ALA-ALA-NME -> ACE-(ALA)2-NME."""
+    runs = [(residue, len(list(members))) for residue, members in groupby(name.split("-"))]
+    return "-".join(residue if n == 1 else f"({residue}){n}" for residue, n in runs)
 
 
 @contextmanager
