@@ -1,7 +1,7 @@
 """Normalizing flows: bijections, base distributions, architectures."""
 
+from boltzkit.coordinates.bijection import Bijection
 from boltzkit.flow.base import Base, StandardNormal, StudentT, TruncatedNormal, Uniform
-from boltzkit.flow.bijection import Bijection
 from boltzkit.flow.chain import Chain
 from boltzkit.flow.conditioner import Conditioner
 from boltzkit.flow.coupling import AffineCoupling

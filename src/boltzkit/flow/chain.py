@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from boltzkit.flow.bijection import Bijection
+from boltzkit.coordinates.bijection import Bijection
 
 __all__ = ["Chain"]
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from boltzkit.flow.bijection import Bijection
+from boltzkit.coordinates.bijection import Bijection
 from boltzkit.flow.conditioner import Conditioner
 
 __all__ = ["AffineCoupling"]

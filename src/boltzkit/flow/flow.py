@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from boltzkit.coordinates.bijection import Bijection
 from boltzkit.errors import UserError
 from boltzkit.flow.base import Base
-from boltzkit.flow.bijection import Bijection
 
 __all__ = ["Flow", "Samples"]
 

@@ -206,5 +206,16 @@ class Molecule:
 
         return molecular_energy(self, temperature, backend, **options)
 
+    def internal_coordinates(self, **settings: Any) -> Any:
+        """Return the molecule's internal coordinates, a Bijection: unit box -> ``(batch, atoms, 3)`` nm.
+
+        A convenience for `boltzkit.coordinates.InternalCoordinates`; settings are those of its `CoordinatesConfig`.
+        """
+        # The coordinates room lies to the right of this one too.
+        from boltzkit.coordinates import CoordinatesConfig, InternalCoordinates
+
+        config = CoordinatesConfig.parse(settings, source="internal_coordinates")
+        return InternalCoordinates.of(self, config)
+
     def __repr__(self) -> str:
         return f"Molecule({self.name!r}, {self.n_atoms} atoms)"
