@@ -1,7 +1,16 @@
 """Molecules: topology, OpenMM System and a minimised reference structure, from files, sequences or by name."""
 
+from boltzkit.molecule.backbone import Backbone
 from boltzkit.molecule.checks import unit_mistake
 from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Constraints, Molecule
 from boltzkit.molecule.named import MOLECULES, find_molecule
 
-__all__ = ["DEFAULT_FORCEFIELD", "MOLECULES", "Constraints", "Molecule", "find_molecule", "unit_mistake"]
+__all__ = [
+    "DEFAULT_FORCEFIELD",
+    "MOLECULES",
+    "Backbone",
+    "Constraints",
+    "Molecule",
+    "find_molecule",
+    "unit_mistake",
+]

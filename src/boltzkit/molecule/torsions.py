@@ -54,8 +54,11 @@ class Torsions:
 
 
 def dihedral(positions: Tensor, rows: Tensor) -> Tensor:
-    """Return the dihedral angles (−π, π] of rows of four atoms; IUPAC's sign, trans is π."""
-    i, j, k, m = (positions[rows[:, column]] for column in range(4))
+    """Return the dihedral angles (−π, π] of rows of four atoms, ``(..., atoms, 3) -> (..., rows)``.
+
+    IUPAC's sign, trans is π.
+    """
+    i, j, k, m = (positions[..., rows[:, column], :] for column in range(4))
     middle = k - j
     before, after = torch.linalg.cross(j - i, middle), torch.linalg.cross(middle, m - k)
     sine = middle.norm(dim=-1) * ((j - i) * after).sum(-1)
