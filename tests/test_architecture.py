@@ -83,7 +83,7 @@ def folders_are_rooms(package: Path) -> Iterator[str]:
     for path in sorted(package.rglob("*")):
         if not path.is_dir() or path.name == "__pycache__":
             continue
-        if path.parent == package and path.name not in ROOMS:
+        if path.parent == package and path.name not in (*ROOMS, *FOUNDATION):
             yield f"{path.name} is not a room"
         elif path.name in {"utils", "util", "helpers", "common", "misc"}:
             yield f"{path.relative_to(package)} does not say what it holds"

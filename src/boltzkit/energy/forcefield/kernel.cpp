@@ -5,113 +5,9 @@
 // molecule, and no configuration sees another: results do not depend on the batch or the number of threads. Positions of
 // a block of LANES configurations, and all that is computed from them, stay in the processor's cache.
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <thread>
-#include <type_traits>
-#include <vector>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "lanes.h"
 
 namespace {
-
-template <class T> struct Vector;
-template <> struct Vector<float> {
-    typedef float type __attribute__((vector_size(64)));
-    typedef int32_t bits __attribute__((vector_size(64)));
-};
-template <> struct Vector<double> {
-    typedef double type __attribute__((vector_size(64)));
-    typedef int64_t bits __attribute__((vector_size(64)));
-};
-typedef Vector<float>::type floats;
-typedef Vector<float>::bits ints;
-typedef Vector<double>::type doubles;
-
-#define INLINE_MEMBER inline __attribute__((always_inline))
-#define INLINE static INLINE_MEMBER
-
-template <class V> INLINE V larger(V a, V b) { return a < b ? b : a; }  // NaN in a stays
-template <class V> INLINE V magnitude(V a) { return a < 0 ? -a : a; }
-
-template <class V, class F> INLINE V each(V v, F f) {
-    for (size_t k = 0; k < sizeof(V) / sizeof(v[0]); ++k) v[k] = f(v[k]);
-    return v;
-}
-
-// Doubles take the library's functions: they are for accuracy.
-INLINE doubles reciprocal(doubles v) { return 1.0 / v; }
-INLINE doubles inverse_root(doubles v) { return 1.0 / each(v, [](double a) { return std::sqrt(a); }); }
-INLINE doubles logarithm(doubles v) { return each(v, [](double a) { return std::log(a); }); }
-INLINE doubles exponential(doubles v) { return each(v, [](double a) { return std::exp(a); }); }
-
-// Floats: approximations to a few units in the last place, without a branch.
-#if defined(__AVX512F__)
-INLINE floats inverse_root(floats v) {
-    floats y = (floats)_mm512_rsqrt14_ps((__m512)v);
-    return y * (1.5f - 0.5f * v * y * y);
-}
-INLINE floats reciprocal(floats v) {
-    floats y = (floats)_mm512_rcp14_ps((__m512)v);
-    return y * (2.0f - v * y);
-}
-#else
-INLINE floats inverse_root(floats v) { return 1.0f / each(v, [](float a) { return std::sqrt(a); }); }
-INLINE floats reciprocal(floats v) { return 1.0f / v; }
-#endif
-
-// log v for positive normal v = 2^e m, 1/sqrt 2 <= m < sqrt 2: odd series in s = (m - 1)/(m + 1), |s| < 0.172.
-INLINE floats logarithm(floats v) {
-    const ints bits = (ints)v - 0x3f3504f3;  // the bits of 1/sqrt 2
-    const ints power = bits >> 23;
-    const floats m = (floats)((bits & 0x007fffff) + 0x3f3504f3);
-    const floats s = (m - 1.0f) * reciprocal(m + 1.0f), z = s * s;
-    const floats series = 2.0f + z * (0.66666667f + z * (0.4f + z * (0.28571429f + z * 0.22222222f)));
-    return __builtin_convertvector(power, floats) * 0.69314718f + s * series;
-}
-
-// exp v = 2^n e^r with |r| <= log(2)/2, for v within the range of float; beyond, 0 or 2^127.
-INLINE floats exponential(floats v) {
-    v = larger(v, floats{} - 87.0f);
-    v = v > 88.0f ? floats{} + 88.0f : v;
-    const floats shifted = v * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-    const floats r = (v - n * 0.693145752f) - n * 1.42860677e-6f;
-    const floats series =
-        1.0f + r * (1.0f + r * (0.5f + r * (0.16666667f + r * (0.041666667f + r * (0.0083333333f + r * 0.0013888889f)))));
-    return series * (floats)(((ints)shifted + (127 - 0x4b400000)) << 23);
-}
-
-// atan v for 0 <= v <= 1: about pi/8 by the addition theorem, then the odd series to order 13.
-INLINE floats arctangent(floats v) {
-    const auto upper = v > 0.41421356f;
-    const floats w = upper ? (v - 1.0f) * reciprocal(v + 1.0f) : v, z = w * w;
-    const floats series = 8.05374449538e-2f * z - 1.38776856032e-1f;
-    return (upper ? floats{} + 0.78539816f : floats{}) +
-           (((series * z + 1.99777106478e-1f) * z - 3.33329491539e-1f) * z * w + w);
-}
-
-template <class V> INLINE V hyperbolic_tangent(V v) {
-    const V t = exponential(-2 * magnitude(v));
-    const V positive = (1 - t) * reciprocal(1 + t);
-    return v < 0 ? -positive : positive;
-}
-
-// The angle in [0, pi] of a point with y >= 0.
-INLINE floats angle_of(floats y, floats x) {
-    const floats ax = magnitude(x);
-    const auto steep = y > ax;
-    const floats t = arctangent((steep ? ax : y) * reciprocal(larger(steep ? y : ax, floats{} + 1e-30f)));
-    const floats acute = steep ? 1.5707963268f - t : t;
-    return x < 0 ? 3.1415926536f - acute : acute;
-}
-INLINE doubles angle_of(doubles y, doubles x) {
-    for (size_t k = 0; k < sizeof(doubles) / sizeof(double); ++k) y[k] = std::atan2(y[k], x[k]);
-    return y;
-}
 
 // A sum of many terms that cancel: the rounding errors are kept beside it (Knuth's two-sum).
 template <class V> struct Sum {
@@ -422,18 +318,7 @@ template <class T> class Block {
     }
 };
 
-// Numbers below the normal range count as zero while this lives: the processor takes a hundred times longer for them,
-// and e^(-r^2/4B^2) of distant atoms makes many.
-struct WithoutSubnormals {
-#if defined(__SSE2__)
-    const unsigned before = _mm_getcsr();
-    WithoutSubnormals() { _mm_setcsr(before | 0x8040); }
-    ~WithoutSubnormals() { _mm_setcsr(before); }
-#endif
-};
-
 template <class T> void evaluate(const Tables &tables, const T *x, int64_t count, T *energy, T *gradient) {
-    const WithoutSubnormals mode;
     Block<T> block(tables, gradient != nullptr);
     const int64_t size = tables.atoms * 3;
     for (int64_t at = 0; at < count; at += Block<T>::LANES)
@@ -441,30 +326,15 @@ template <class T> void evaluate(const Tables &tables, const T *x, int64_t count
                   gradient ? gradient + at * size : nullptr);
 }
 
-// Returns 0, or 1 when memory or threads ran out.
 template <class T>
 int in_threads(const Tables &tables, const T *x, int64_t count, T *energy, T *gradient, int64_t threads) {
     const int64_t size = tables.atoms * 3, lanes = Block<T>::LANES;
     const int64_t blocks = (count + lanes - 1) / lanes, share = (blocks + threads - 1) / threads * lanes;
-    std::vector<std::thread> others;
-    std::vector<char> failed(threads, 0);
-    auto part = [&](int64_t index) {
+    return in_parallel(threads, [&](int64_t index) {
         const int64_t from = index * share, to = std::min(count, from + share);
-        try {
-            if (from < to)
-                evaluate(tables, x + from * size, to - from, energy + from, gradient ? gradient + from * size : nullptr);
-        } catch (...) {
-            failed[index] = 1;
-        }
-    };
-    try {
-        for (int64_t index = 1; index < threads; ++index) others.emplace_back(part, index);
-    } catch (...) {
-        failed[0] = 1;
-    }
-    part(0);
-    for (std::thread &other : others) other.join();
-    return std::any_of(failed.begin(), failed.end(), [](char f) { return f != 0; });
+        if (from < to)
+            evaluate(tables, x + from * size, to - from, energy + from, gradient ? gradient + from * size : nullptr);
+    });
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ _FLAGS = (
     "-pthread",
     "-w",
 )
+_HEADERS = Path(__file__).parent
 _COMPILERS = ("g++", "c++", "clang++")
 
 
@@ -75,7 +76,8 @@ def _fingerprint(source: Path, program: str) -> str:
     macros = subprocess.run(
         [program, "-march=native", "-dM", "-E", "-x", "c++", os.devnull], check=True, capture_output=True
     ).stdout
-    content = b"\0".join([source.read_bytes(), " ".join(_FLAGS).encode(), macros])
+    headers = [path.read_bytes() for path in sorted(_HEADERS.glob("*.h"))]
+    content = b"\0".join([source.read_bytes(), *headers, " ".join(_FLAGS).encode(), macros])
     return hashlib.sha256(content).hexdigest()[:20]
 
 
@@ -84,7 +86,8 @@ def _compile(source: Path, program: str, library: Path) -> Path:
     handle, temporary = tempfile.mkstemp(dir=library.parent, suffix=".so")
     os.close(handle)
     try:
-        subprocess.run([program, *_FLAGS, str(source), "-o", temporary], check=True, capture_output=True)
+        command = [program, *_FLAGS, f"-I{_HEADERS}", str(source), "-o", temporary]
+        subprocess.run(command, check=True, capture_output=True)
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)
