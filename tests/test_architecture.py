@@ -27,7 +27,7 @@ ROOMS = (
     "benchmark",
     "cli",
 )
-FOUNDATION = ("errors", "randomness", "storage", "config", "native")
+FOUNDATION = ("errors", "randomness", "storage", "config", "interrupt", "native")
 
 # (importing module, imported room) pairs that may point right; each needs a reason in docs/design.md.
 EXCEPTIONS = frozenset({("molecule.molecule", "energy"), ("molecule.molecule", "coordinates")})

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-VERBS = ("train", "evaluate", "sample", "tune", "reproduce", "benchmark", "doctor")
+VERBS = ("train", "evaluate", "sample", "tune", "simulate", "label", "reproduce", "benchmark", "doctor")
 
 
 def test_the_command_names_its_verbs(command):

@@ -11,9 +11,11 @@ from cyclopts import App, CycloptsError
 from boltzkit.cli.benchmark import benchmark
 from boltzkit.cli.doctor import doctor
 from boltzkit.cli.evaluate import evaluate
+from boltzkit.cli.label import label
 from boltzkit.cli.mistakes import sentence
 from boltzkit.cli.reproduce import reproduce
 from boltzkit.cli.sample import sample
+from boltzkit.cli.simulate import simulate
 from boltzkit.cli.train import train
 from boltzkit.cli.tune import tune
 from boltzkit.errors import Interrupted, UserError
@@ -42,7 +44,17 @@ goes on where it stopped. Exit codes: 0 all is well, 2 something to mend (a sent
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-VERBS: tuple[Callable[..., int | None], ...] = (train, evaluate, sample, tune, reproduce, benchmark, doctor)
+VERBS: tuple[Callable[..., int | None], ...] = (
+    train,
+    evaluate,
+    sample,
+    tune,
+    simulate,
+    label,
+    reproduce,
+    benchmark,
+    doctor,
+)
 for place, verb in enumerate(VERBS):
     app.command(verb, sort_key=place)
 

@@ -16,49 +16,62 @@ _MOLECULES = (
     "-".join(["ACE", *["ALA"] * 28, "NME"]),
 )
 """From 22 to about 300 atoms."""
+_BATCHES = {"energy": 4096, "flow": 1024}
 
 
 def benchmark(
     name: str,
     /,
     *,
-    molecule: list[str] | None = None,
-    out: Path = Path("runs/benchmark-energy"),
-    batch: int = 4096,
+    out: Path | None = None,
+    batch: int | None = None,
     rounds: int = 9,
+    molecule: list[str] | None = None,
     compiled: bool = True,
+    opponents: bool = True,
 ) -> None:
-    """Time the batched force field against OpenMM's platforms, energies and forces, in one interleaved run.
+    """Time boltzkit against what else there is, in one interleaved run.
 
-    A busy machine slows all contenders alike, so the ratios hold where the times do not.
+    A busy machine slows all contenders alike, so the ratios hold where the times do not. `energy` times the batched
+    force field against OpenMM's platforms; `flow` times one training step and sampling of the spline flow against
+    nflows, normflows and zuko, and against its own matrix products.
 
     **Examples**
 
     ```
     boltzkit benchmark energy
     boltzkit benchmark energy --molecule alanine-hexapeptide --molecule ACE-TRP-NME
+    boltzkit benchmark flow --no-opponents
     ```
 
     **Files in the folder**
 
-    - `table.md`, `table.csv`: microseconds per configuration, and how many times as fast as OpenMM Reference
-    - `cost.png`: cost against the number of atoms
+    - `table.md`, `table.csv`: medians, and ratios
+    - `cost.png`: cost of an energy against the number of atoms
 
     Args:
-        name: What to time: energy.
-        molecule: Name or sequence of a molecule; repeat it for more. From 22 to about 300 atoms by default.
-        out: Folder of the results.
-        batch: Configurations per call of the batched force field.
+        name: What to time: energy or flow.
+        out: Folder of the results: runs/benchmark- and the name by default.
+        batch: Configurations or samples per call: 4096 for energies and 1024 for flows by default.
         rounds: How often each contender is timed; medians are reported.
-        compiled: Compile forces that run in torch (half a minute per molecule that has any).
+        molecule: For energies, name or sequence of a molecule; repeat it for more. From 22 to about 300 atoms by
+            default.
+        compiled: For energies, compile forces that run in torch (half a minute per molecule that has any).
+        opponents: For flows, time the other libraries too.
     """
-    if name != "energy":
-        raise UserError(f"There is no benchmark '{name}'.{did_you_mean(name, ['energy'])}")
+    if name not in _BATCHES:
+        raise UserError(f"There is no benchmark '{name}'.{did_you_mean(name, _BATCHES)}")
+    batch = _BATCHES[name] if batch is None else batch
     if batch < 4 or rounds < 1:
         raise UserError(f"A benchmark needs a batch of 4 and one round, not {batch} and {rounds}.")
-    from boltzkit.benchmark import benchmark_energy
+    folder = Path(f"runs/benchmark-{name}") if out is None else out
+    from boltzkit.benchmark import EnergyBenchmark, FlowBenchmark, benchmark_energy, benchmark_flow
 
-    result = benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
-    result.write(out)
+    result: EnergyBenchmark | FlowBenchmark
+    if name == "energy":
+        result = benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
+    else:
+        result = benchmark_flow(batch=batch, rounds=rounds, opponents=opponents, tell=tell)
+    result.write(folder)
     print(result.to_markdown())
-    print(f"Written to {out}.")
+    print(f"Written to {folder}.")

@@ -14,7 +14,7 @@ import torch
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.reproduce.cell import Cell, Tell, run_cell, stored_result
 from boltzkit.storage import read_json
-from boltzkit.training.interrupt import stop_requested
+from boltzkit.interrupt import stop_requested
 
 __all__ = ["run_cells"]
 

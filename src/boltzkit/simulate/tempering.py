@@ -29,11 +29,11 @@ class TemperingConfig(Config):
     """Highest temperature as a multiple of the target's."""
     temperatures: PositiveInt = 1
     """Temperatures from the target's to the highest, geometric."""
-    leaps: PositiveInt = 12
+    leaps: PositiveInt = 6
     """Leapfrog steps of a Hamiltonian move, on average."""
     step: PositiveFloat = 0.003
     """First step size; adapted to an acceptance of 0.8 while equilibrating (in ps for molecules)."""
-    turns: int = Field(4, ge=0)
+    turns: int = Field(8, ge=0)
     """Turns about bonds per sweep, each about a bond drawn at random."""
     seed: int = 0
     """Of all draws."""

@@ -15,7 +15,7 @@ from boltzkit.objective import Batch, Objective
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
 from boltzkit.training.config import TrainingConfig
-from boltzkit.training.interrupt import stop_requested
+from boltzkit.interrupt import stop_requested
 from boltzkit.training.optimiser import learning_rate
 from boltzkit.training.run_folder import RunFolder
 from boltzkit.training.state import TrainState

@@ -1,0 +1,128 @@
+"""boltzkit label: trajectories of any engine become a dataset."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from boltzkit.cli.figures import aligned, number
+from boltzkit.cli.progress import tell
+from boltzkit.errors import UserError
+
+if TYPE_CHECKING:
+    from boltzkit.data import LabelResult
+    from boltzkit.molecule import Molecule
+
+__all__ = ["label"]
+
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
+
+
+def label(
+    trajectories: list[Path],
+    /,
+    *,
+    out: Path,
+    topology: Path | None = None,
+    molecule: str | None = None,
+    forcefield: str | None = None,
+    constraints: str | None = None,
+    temperature: float = 300.0,
+    split: Literal["train", "validation", "test"] = "train",
+    energies: Path | None = None,
+    ignore_energies: Flag = False,
+    forces: Flag = False,
+    bias: str | None = None,
+) -> None:
+    """Turn trajectories of any engine into a dataset with energies.
+
+    Energies are computed anew for every frame, of the unbiased potential. Frames that fail are left out, counted and
+    named in the manifest. Units, atoms and their order are checked by bond lengths; energies that came with the
+    frames are compared up to a constant and a unit. Each file is one trajectory, and all of it goes to one split:
+    neighbours in time are alike, so a split through a trajectory would test on what was trained on.
+
+    The same command again goes on where it stopped and stores nothing twice; other files are added to the same
+    folder in the same way.
+
+    **Examples**
+
+    ```
+    boltzkit label traj.xtc --topology my.pdb --out data
+    boltzkit label run1.dcd run2.dcd --molecule alanine-dipeptide --out data
+    boltzkit label run3.dcd --molecule alanine-dipeptide --out data --split validation
+    boltzkit label traj.npz --topology my.pdb --forcefield amber14-all.xml,implicit/gbn2.xml --out data
+    boltzkit label traj.h5 --topology my.pdb --energies log.csv --forces --out data
+    ```
+
+    **Files in the dataset folder**
+
+    - `manifest.json`: molecule, temperature, splits, frames left out, and the checksum of every file
+    - `shards/`: positions (nm), energy (kJ/mol), trajectory and frame numbers, forces if asked for, as .npy files
+
+    Args:
+        trajectories: Files: .xtc, .trr, .dcd, .h5 (as mdtraj writes it), .npy of shape (frames, atoms, 3) in nm, or
+            .npz with such an array positions and perhaps energy.
+        out: Folder of the dataset.
+        topology: Structure of the molecule, PDB or mmCIF, atoms in the order of the frames.
+        molecule: Name of a molecule of the paper, instead of --topology.
+        forcefield: OpenMM force-field files with commas between; Amber ff99SB-ILDN with OBC2 by default.
+        constraints: Bonds that the simulation held fixed: HBonds, AllBonds or HAngles; none by default.
+        temperature: Kelvin, at which the simulation ran.
+        split: What the samples may be used for: train, validation or test.
+        energies: Energies to compare with, .npy or .csv, one per frame; those in a .npz or .h5 file by default.
+        ignore_energies: Compare with no energies.
+        forces: Store forces too; path gradients need them.
+        bias: How the simulation departs from the Boltzmann distribution, in words; not at all by default.
+    """
+    if energies is not None and len(trajectories) != 1:
+        raise UserError("--energies belongs to one trajectory: label the files one by one.")
+    missing = [path for path in trajectories if not path.is_file()]
+    if missing:
+        raise UserError(f"There is no file {missing[0]}.")
+    from boltzkit.data import About, DatasetWriter, Labeller, read_energies
+
+    given = None if energies is None else read_energies(energies)
+    subject = _molecule(topology, molecule, forcefield, constraints)
+    source = {
+        "protocol": "trajectories labelled by boltzkit label",
+        "topology": subject.name,
+        "forcefield": forcefield,
+        "constraints": constraints,
+    }
+    optional = ("forces",) if forces else ()
+    about = About.of(subject, temperature, bias=bias, optional=optional, source=source)
+    with DatasetWriter(out, about) as writer:
+        labeller = Labeller(subject, writer)
+        for path in trajectories:
+            result = labeller.label(path, split, given, ignore_energies=ignore_energies)
+            for line in _lines(path, result):
+                tell(line)
+        counts = writer.manifest.counts
+    print(aligned([("dataset", str(out)), *((name, f"{number(n)} samples") for name, n in counts.items())]))
+
+
+def _molecule(
+    topology: Path | None, name: str | None, forcefield: str | None, constraints: str | None
+) -> "Molecule":
+    from boltzkit.molecule import DEFAULT_FORCEFIELD, Molecule, find_molecule
+
+    if (topology is None) == (name is None):
+        raise UserError("Say whose trajectory it is: either --topology FILE or --molecule NAME.")
+    if name is not None:
+        if forcefield is not None or constraints is not None:
+            raise UserError(
+                "--forcefield and --constraints go with --topology: a named molecule has its own."
+            )
+        return find_molecule(name)
+    assert topology is not None
+    files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
+    return Molecule.from_pdb(topology, files, constraints)
+
+
+def _lines(path: Path, result: "LabelResult") -> list[str]:
+    before = f", {number(result.n_before)} were there before" if result.n_before else ""
+    lines = [f"{path}: {number(result.n_new)} of {number(result.n_frames)} frames stored{before}."]
+    lines += [f"Left out: {number(n)} frames, {reason}." for reason, n in result.left_out.items()]
+    if result.comparison is not None:
+        lines.append(f"{path}: {result.comparison.sentence}.")
+    return lines + [f"Remark: {path}: {remark}." for remark in result.remarks]
