@@ -50,7 +50,7 @@ def test_every_walker_is_a_trajectory_of_one_split(peptide: Molecule, whole: Pat
     trajectories = list(dataset.trajectories())
     assert [t.number for t in trajectories] == list(range(8))
     assert all(t.frame.tolist() == list(range(30)) for t in trajectories)
-    assert dataset.verify(peptide).damages == ()
+    dataset.verify(peptide).require()
 
 
 def test_energies_are_openmms_of_the_stored_positions(peptide: Molecule, whole: Path) -> None:
