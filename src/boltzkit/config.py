@@ -1,10 +1,10 @@
 """The base of every config: frozen, typed, documented; unknown keys are refused with a suggestion."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
 
 from boltzkit.errors import UserError, did_you_mean
 
@@ -63,19 +63,40 @@ def _suggest(name: str, content: Any) -> str:
 
 def _sentence(cls: type[BaseModel], error: ValidationError, source: str) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    group, path = _follow(cls, first["loc"])
+    where = ".".join(path)
     if first["type"] == "extra_forbidden":
-        group = _model_at(cls, first["loc"][:-1])
-        name = str(first["loc"][-1])
-        return f"{source}: there is no setting '{where}'." + did_you_mean(name, group.model_fields)
+        return f"{source}: there is no setting '{where}'." + did_you_mean(path[-1], group.model_fields)
     return f"{source}: {where} = {first['input']!r} is not valid: {first['msg']}."
 
 
-def _model_at(cls: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
-    """Follow a validation location down to the model that refused a key."""
-    for part in loc:
-        field = cls.model_fields.get(str(part))
-        candidates = [field.annotation, *get_args(field.annotation)] if field else []
-        models = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        cls = models[0] if models else cls
-    return cls
+def _follow(cls: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], list[str]]:
+    """Follow a validation location down; return the model that refused, and the settings on the way.
+
+    Where a group is one of several kinds, the location also names the kind, which no person typed.
+    """
+    path: list[str] = []
+    kinds: dict[str, type[BaseModel]] = {}
+    for part in map(str, loc):
+        if part in kinds:
+            cls, kinds = kinds[part], {}
+            continue
+        path.append(part)
+        field = cls.model_fields.get(part)
+        models = list(_models(field.annotation)) if field else []
+        if len(models) == 1:
+            cls = models[0][1]
+        kinds = dict(models) if len(models) > 1 else {}
+    return cls, path
+
+
+def _models(annotation: Any, tag: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the groups of settings that an annotation allows, each with the name of its kind."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        kind = annotation.model_fields.get("kind")
+        yield tag or str(kind.default if kind else ""), annotation
+        return
+    arguments = get_args(annotation)
+    named = next((argument.tag for argument in arguments if isinstance(argument, Tag)), "")
+    for argument in arguments:
+        yield from _models(argument, named)

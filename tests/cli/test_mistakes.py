@@ -22,7 +22,7 @@ from boltzkit.cli import main
         (["train", "gmn", "--out", "a"], "There is no recipe 'gmn'. Did you mean 'gmm'?"),
         (["train", "gmm"], "Say where the run shall live: --out runs/NAME."),
         (["train", "--out", "a"],
-         "Name a recipe (gmm, many-well, variational) or the config.json of another run."),
+         "Name a recipe (gmm, alanine-dipeptide, many-well, variational) or the config.json of another run."),
         (["train", "nowhere/config.json", "--out", "a"], "There is no file nowhere/config.json."),
         (["sample", "--out", "a"], "sample needs a value for RUN: see boltzkit sample --help."),
         (["sample", "a", "--samples", "10"], "sample needs a value for --out: see boltzkit sample --help."),

@@ -8,6 +8,8 @@ import torch
 
 from boltzkit.flow import AffineCoupling, Bijection, Chain, Conditioner, RealNVPConfig, build_realnvp
 from boltzkit.flow.conditioner import BatchNorm
+from boltzkit.flow.spline_coupling import SplineCoupling
+from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_bijection
 from boltzkit.randomness import generator
 
 SPLITS = {"2": ([0], [1]), "3": ([0, 2], [1]), "4-reversed": ([3, 1], [2, 0]), "5": ([4], [2, 0, 3, 1])}
@@ -39,6 +41,19 @@ def realnvp(dim: int, statistics: str) -> Bijection:
     return randomised(build_realnvp(config, dim, (0,), batched=False)).bijection
 
 
+def spline_coupling(seams: tuple[float | None, ...], n_bins: int) -> SplineCoupling:
+    half = len(seams) // 2
+    coupling = SplineCoupling(range(half), range(half, len(seams)), seams, (8, 8), n_bins)
+    coupling.start(generator(0, "test start"))
+    return randomised(coupling)
+
+
+def spline_flow() -> Bijection:
+    kinds = ("bond", "torsion", "angle", "bond", "torsion", "angle", "torsion")
+    circular = (False, True, False, False, True, False, False)
+    return randomised(build_spline_bijection(SPLINE_PRESETS["tiny"], kinds, 0, circular=circular))
+
+
 BIJECTIONS: dict[str, tuple[int, Callable[[], Bijection]]] = {
     **{f"coupling-{split}": (int(split[0]), lambda s=split: coupling(s)) for split in SPLITS},
     "chain-of-one": (3, lambda: Chain([coupling("3")])),
@@ -50,12 +65,20 @@ BIJECTIONS: dict[str, tuple[int, Callable[[], Bijection]]] = {
         for mode in ("batch", "running")
     },
 }
+ON_THE_BOX: dict[str, tuple[int, Callable[[], Bijection]]] = {
+    "spline-interval": (4, lambda: spline_coupling((None,) * 4, 8)),
+    "spline-circle": (4, lambda: spline_coupling((0.0, 0.3, 0.6, 0.9), 5)),
+    "spline-both": (5, lambda: spline_coupling((0.2, None, 0.7, None, None), 3)),
+    "spline-flow": (7, spline_flow),
+}
 
 
-@pytest.fixture(params=BIJECTIONS)
+@pytest.fixture(params=[*BIJECTIONS, *ON_THE_BOX])
 def case(request: pytest.FixtureRequest) -> tuple[Bijection, torch.Tensor]:
     """A bijection and points to try it at, ``(batch, dim)`` in float64."""
-    dim, build = BIJECTIONS[request.param]
+    dim, build = (BIJECTIONS | ON_THE_BOX)[request.param]
+    if request.param in ON_THE_BOX:
+        return build(), torch.rand(6, dim, generator=generator(3, "points"), dtype=torch.float64)
     return build(), 1.5 * torch.randn(6, dim, generator=generator(3, "points"), dtype=torch.float64)
 
 

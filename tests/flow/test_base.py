@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from boltzkit.flow import Base, StandardNormal, StudentT, TruncatedNormal, Uniform
+from boltzkit.errors import UserError
+from boltzkit.flow import Base, Product, StandardNormal, StudentT, TruncatedNormal, Uniform
 from boltzkit.randomness import generator
 
 BASES: dict[str, Callable[[int], Base]] = {
@@ -97,3 +98,20 @@ def test_gradient_outside_the_support_is_zero_not_nan(name):
     torch.where(torch.isfinite(log_prob), log_prob, 0.0).sum().backward()
     assert torch.isfinite(z.grad).all()
     assert (z.grad[1] == 0).all()
+
+
+def test_product_gives_each_dim_its_part():
+    base = Product([(Uniform(2), [0, 3]), (TruncatedNormal(1), [2]), (StandardNormal(1), [1])])
+    z = base.sample((5_000,), generator(0, "product"))
+    assert z.shape == (5_000, 4)
+    assert z.std(0).tolist() == pytest.approx([12**-0.5, 1.0, 0.1, 12**-0.5], rel=0.05)
+    parts = (Uniform(2), [0, 3]), (TruncatedNormal(1), [2]), (StandardNormal(1), [1])
+    torch.testing.assert_close(base.log_prob(z), sum(part.log_prob(z[:, dims]) for part, dims in parts))
+    z[0, 3] = 1.5
+    assert base.log_prob(z)[0] == -math.inf
+
+
+def test_product_takes_every_dim_once():
+    for dims in ([0, 2], [0, 0], [0]):
+        with pytest.raises(UserError, match="share its dims"):
+            Product([(Uniform(2), dims)])

@@ -1,6 +1,7 @@
 """Configurations: objectives by name, every setting described, impossible combinations refused."""
 
 import json
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -15,8 +16,16 @@ def fields_of(model: type[BaseModel], path: str = ""):
     """Yield (dotted name, field) of a model and of the models inside it."""
     for name, field in model.model_fields.items():
         yield f"{path}{name}", field
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from fields_of(field.annotation, f"{path}{name}.")
+        for inner in models_of(field.annotation):
+            yield from fields_of(inner, f"{path}{name}.")
+
+
+def models_of(annotation):
+    """Yield the models that an annotation allows, in unions too."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_of(argument)
 
 
 @pytest.mark.parametrize("config", [RunConfig, TuneConfig])
@@ -26,6 +35,7 @@ def test_every_setting_is_described(config):
     # The control: the walk reaches settings of nested groups.
     if config is RunConfig:
         assert {"seed", "target.name", "flow.layers", "training.ema", "evaluation.clip"} <= found.keys()
+        assert {"target.molecule", "flow.pairs", "target.coordinates.bond_width"} <= found.keys()
 
 
 @pytest.mark.parametrize(("name", "p"), [("l1", 1.0), ("l1.5", 1.5), ("l2", 2.0), ("l3", 3.0), ("l10", 10.0)])

@@ -18,7 +18,7 @@ def test_a_recipe_is_valid_and_survives_json(name):
     assert RECIPES[name].__doc__.count("\n") == 0
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "alanine-dipeptide"])
 def test_a_recipe_trains(name, tmp_path):
     config = find_recipe(name).with_overrides(
         [

@@ -1,6 +1,7 @@
 """Side-by-side timings: ratios measured in one run, interleaved, with medians."""
 
 from boltzkit.benchmark.energy import EnergyBenchmark, benchmark_energy
+from boltzkit.benchmark.flow import FlowBenchmark, benchmark_flow
 from boltzkit.benchmark.timing import interleaved
 
-__all__ = ["EnergyBenchmark", "benchmark_energy", "interleaved"]
+__all__ = ["EnergyBenchmark", "FlowBenchmark", "benchmark_energy", "benchmark_flow", "interleaved"]

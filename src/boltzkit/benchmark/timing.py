@@ -2,9 +2,23 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-__all__ = ["interleaved"]
+import torch
+
+__all__ = ["interleaved", "on_threads"]
+
+
+@contextmanager
+def on_threads(n: int) -> Iterator[None]:
+    """Let torch use n threads, then as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal
 
 from boltzkit.cli.figures import aligned
-from boltzkit.cli.molecules import read_molecule
 from boltzkit.cli.progress import tell
 from boltzkit.cli.recipe import Settings
 
@@ -56,6 +55,7 @@ def simulate(
         constraints: Bonds held fixed: HBonds, AllBonds or HAngles; none by default.
     """
     from boltzkit.data import Dataset
+    from boltzkit.molecule import read_molecule
     from boltzkit.simulate import BatchedSimulation, assess, simulate_batched
     from boltzkit.storage import write_json
 

@@ -1,25 +1,40 @@
 """Normalizing flows: bijections, base distributions, architectures."""
 
 from boltzkit.coordinates.bijection import Bijection
-from boltzkit.flow.base import Base, StandardNormal, StudentT, TruncatedNormal, Uniform
+from boltzkit.flow.base import Base, Product, StandardNormal, StudentT, TruncatedNormal, Uniform
 from boltzkit.flow.chain import Chain
 from boltzkit.flow.conditioner import Conditioner
 from boltzkit.flow.coupling import AffineCoupling
 from boltzkit.flow.flow import Flow, Samples
 from boltzkit.flow.realnvp import RealNVPConfig, build_realnvp
+from boltzkit.flow.spline_coupling import SplineCoupling
+from boltzkit.flow.spline_flow import (
+    SPLINE_PRESETS,
+    SplineFlowConfig,
+    build_spline_bijection,
+    build_spline_flow,
+    unit_box_base,
+)
 
 __all__ = [
+    "SPLINE_PRESETS",
     "AffineCoupling",
     "Base",
     "Bijection",
     "Chain",
     "Conditioner",
     "Flow",
+    "Product",
     "RealNVPConfig",
     "Samples",
+    "SplineCoupling",
+    "SplineFlowConfig",
     "StandardNormal",
     "StudentT",
     "TruncatedNormal",
     "Uniform",
     "build_realnvp",
+    "build_spline_bijection",
+    "build_spline_flow",
+    "unit_box_base",
 ]

@@ -2,11 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Base", "StandardNormal", "StudentT", "TruncatedNormal", "Uniform"]
+from boltzkit.errors import UserError
+
+__all__ = ["Base", "Product", "StandardNormal", "StudentT", "TruncatedNormal", "Uniform"]
 
 
 class Base(nn.Module, ABC):
@@ -100,6 +104,40 @@ class StudentT(Base):
         nu = self.degrees
         constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
         return (constant - (nu + 1) / 2 * torch.log1p(z * z / nu)).sum(-1)
+
+
+class Product(Base):
+    """Independent parts, each a distribution of some of the dims.
+
+    Args:
+        parts: distributions with the dims they stand for; every dim once. Parts without dims are left out.
+    """
+
+    order: Tensor
+
+    def __init__(self, parts: Sequence[tuple[Base, Sequence[int]]]) -> None:
+        parts = [(part, dims) for part, dims in parts if len(dims)]
+        dims = [dim for _, part_dims in parts for dim in part_dims]
+        if sorted(dims) != list(range(len(dims))) or any(part.dim != len(own) for part, own in parts):
+            raise UserError(f"The parts of a product must share its dims among them, not {dims}.")
+        super().__init__(len(dims))
+        self.parts = nn.ModuleList(part for part, _ in parts)
+        # Fixed by the architecture, so not part of a checkpoint.
+        self.register_buffer("order", torch.tensor(dims), persistent=False)
+
+    def sample(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Draw each part, one after the other."""
+        drawn = torch.cat([part.sample(shape, generator) for part in self._bases()], dim=-1)
+        return drawn.index_select(-1, torch.argsort(self.order).to(drawn.device))
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the sum over the parts."""
+        pieces = z.index_select(-1, self.order).split([part.dim for part in self._bases()], dim=-1)
+        log_prob = [part.log_prob(piece) for part, piece in zip(self._bases(), pieces, strict=True)]
+        return torch.stack(log_prob).sum(0)
+
+    def _bases(self) -> list[Base]:
+        return [cast(Base, part) for part in self.parts]
 
 
 def _minus_infinity_outside(z: Tensor, value: Tensor) -> Tensor:

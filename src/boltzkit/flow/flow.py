@@ -28,17 +28,26 @@ class Flow(nn.Module):
         base: distribution of the latent.
         bijection: the learned map.
         replicas: shape of the leading axes of independent parameter sets; ``()`` for one flow.
+        event_shape: shape of one sample of the data; None for that of the latent, ``(dim,)``. A chain that ends in
+            internal coordinates has ``(atoms, 3)``.
     """
 
-    def __init__(self, base: Base, bijection: Bijection, replicas: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        base: Base,
+        bijection: Bijection,
+        replicas: tuple[int, ...] = (),
+        event_shape: tuple[int, ...] | None = None,
+    ) -> None:
         super().__init__()
         self.base, self.bijection, self.replicas = base, bijection, replicas
+        self.event_shape = torch.Size((base.dim,) if event_shape is None else event_shape)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Return log q(x), ``(*replicas, batch, dim) -> (*replicas, batch)``; −inf outside the support."""
-        if x.shape[-1] != self.base.dim:
+        """Return log q(x), ``(*replicas, batch, *event_shape) -> (*replicas, batch)``; −inf outside the support."""
+        if x.shape[-len(self.event_shape) :] != self.event_shape:
             raise UserError(
-                f"The flow takes samples with {self.base.dim} coordinates; the batch has shape {tuple(x.shape)}."
+                f"The flow takes samples of shape {tuple(self.event_shape)}; the batch has shape {tuple(x.shape)}."
             )
         z, log_det = self.bijection.inverse(x)
         return self.base.log_prob(z) + log_det

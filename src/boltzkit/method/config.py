@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from boltzkit.config import Config
 from boltzkit.energy import TargetConfig
 from boltzkit.flow import RealNVPConfig
+from boltzkit.method.system import FlowChoice, TargetChoice
 from boltzkit.objective import (
     ForwardKL,
     LogDispersion,
@@ -23,11 +24,12 @@ class DataConfig(Config):
     """Where training and validation samples come from."""
 
     path: str | None = None
-    """A .npy file, or a .npz file with an array `x`, of shape (n, dim); drawn from the target when none."""
+    """A dataset folder, for molecules; or a .npy file, or a .npz file with an array `x`, of shape (n, dim); drawn
+    from the target when none."""
     samples: int = Field(500, ge=1)
     """How many samples to draw from the target's exact sampler, or to take from the file's start."""
     validation_path: str | None = None
-    """A file like `path` for validation; drawn from the target when none and the target can be sampled."""
+    """A file like `path` for validation; a dataset has its own split, and a target that can be sampled is."""
     validation_samples: int = Field(10_000, ge=1)
     """How many validation samples to draw or take."""
 
@@ -90,9 +92,9 @@ class EvaluationConfig(Config):
 class RunConfig(Config):
     """One run: target, flow, data, objective, training, evaluation, seed."""
 
-    target: TargetConfig = TargetConfig()
+    target: TargetChoice = TargetConfig()
     """The distribution to learn."""
-    flow: RealNVPConfig = RealNVPConfig()
+    flow: FlowChoice = RealNVPConfig()
     """The architecture."""
     data: DataConfig = DataConfig()
     """Training and validation samples."""

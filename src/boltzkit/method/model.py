@@ -5,10 +5,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from boltzkit.energy import Target, build_target
+from boltzkit.energy import Target
 from boltzkit.errors import UserError
-from boltzkit.flow import Flow, Samples, build_realnvp
+from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
+from boltzkit.method.system import build_energy, build_flow_for
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
 from boltzkit.training import TrainState, checkpoints, read_checkpoint
@@ -29,12 +30,19 @@ class Model:
     def __init__(self, flow: Flow, config: RunConfig, step: int) -> None:
         self.flow = flow.eval().requires_grad_(False)
         self.config, self.step = config, step
-        self.target: Target = build_target(config.target)
+        self.target: Target = build_energy(config.target)
 
     @classmethod
     def untrained(cls, config: RunConfig) -> "Model":
         """Return the flow as a run starts with it."""
         return cls(build_flow((config,), batched=False), config, step=0)
+
+    @classmethod
+    def of_state(cls, state: TrainState, config: RunConfig) -> "Model":
+        """Return the model of a finished training: averaged weights where the run keeps them."""
+        flow = build_flow((config,), batched=False)
+        flow.load_state_dict(state.ema or state.flow.state_dict())
+        return cls(flow, config, state.step)
 
     def sample(self, n: int, seed: int = 0) -> Samples:
         """Draw n samples with log q, ``(n, dim)`` and ``(n,)``."""
@@ -50,8 +58,7 @@ class Model:
 def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
     """Build the flow of one run, or one batched flow with a replica for each run."""
     first = configs[0]
-    (dim,) = build_target(first.target).event_shape
-    flow = build_realnvp(first.flow, dim, tuple(c.seed for c in configs), batched)
+    flow = build_flow_for(first.target, first.flow, tuple(c.seed for c in configs), batched=batched)
     return flow.to(first.device)
 
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from boltzkit.energy import TargetConfig
 from boltzkit.errors import UserError, did_you_mean
-from boltzkit.flow import RealNVPConfig
+from boltzkit.flow import SPLINE_PRESETS, RealNVPConfig
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
+from boltzkit.method.system import MoleculeConfig
 from boltzkit.training import TrainingConfig
 
-__all__ = ["RECIPES", "find_recipe", "gmm", "many_well", "variational"]
+__all__ = ["RECIPES", "alanine_dipeptide", "find_recipe", "gmm", "many_well", "variational"]
 
 
 def gmm() -> RunConfig:
@@ -41,8 +42,22 @@ def variational() -> RunConfig:
     )
 
 
+def alanine_dipeptide() -> RunConfig:
+    """Learn alanine dipeptide from a dataset of its samples, given as data.path (forward KL and LDR-L1)."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["laptop"],
+        data=DataConfig(samples=100_000),
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3, warm_up=2_000),
+        training=TrainingConfig(
+            steps=20_000, batch=1024, learning_rate=1e-3, weight_decay=1e-5, warm_up=1_000, clip=100.0
+        ),
+    )
+
+
 RECIPES: dict[str, Callable[[], RunConfig]] = {
     "gmm": gmm,
+    "alanine-dipeptide": alanine_dipeptide,
     "many-well": many_well,
     "variational": variational,
 }

@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 
 from boltzkit.config import Config
-from boltzkit.data import EpochBatches, LabelledData, read_samples
-from boltzkit.energy import Target, build_target
+from boltzkit.data import Dataset, EpochBatches, LabelledData, StoredBatches, load_labelled, read_samples
+from boltzkit.energy import Target
 from boltzkit.errors import UserError
-from boltzkit.flow import Flow
+from boltzkit.flow import Flow, RealNVPConfig
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
+from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Batch, Objective, draw_batch
 from boltzkit.randomness import generator
@@ -49,6 +50,8 @@ def fit_side_by_side(
         check_config(config)
     if len({_common(config) for config in configs}) != 1:
         raise UserError("Runs trained side by side may differ in seed and loss weights only.")
+    if not isinstance(configs[0].flow, RealNVPConfig):
+        return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
     folder = None
     if out is not None:
@@ -58,11 +61,24 @@ def fit_side_by_side(
     return models_of(state, tuple(configs))
 
 
+def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | None) -> list[Model]:
+    """Train large flows one after the other: they have no replicas, and would gain nothing from them."""
+    models = []
+    for number, config in enumerate(configs):
+        if out is not None:
+            models.append(fit(config, out / f"{number}", watch)[0])
+        else:
+            state = train(build_problem((config,), batched=False), config.training, None, watch)
+            models.append(Model.of_state(state, config))
+    return models
+
+
 def check_config(config: RunConfig) -> None:
     """Refuse combinations that cannot work, in one sentence each."""
-    if config.objective.data == "path_gradient" and config.flow.statistics != "running":
+    is_density = isinstance(config.flow, RealNVPConfig) and config.flow.statistics == "running"
+    if config.objective.data == "path_gradient" and not is_density:
         raise UserError(
-            "Path gradients need a flow that is a density while training: set flow.statistics=running."
+            "Path gradients need a RealNVP that is a density while training: set flow.statistics=running."
         )
     if config.objective.data == "none" and config.objective.dispersion == "none":
         raise UserError("There is nothing to minimise: set objective.data or objective.dispersion.")
@@ -75,7 +91,7 @@ def check_config(config: RunConfig) -> None:
 def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
     """Put target, data, flow and objective together."""
     first = configs[0]
-    target = build_target(first.target)
+    target = build_energy(first.target)
     flow = build_flow(configs, batched=batched)
     kind = first.objective
     centre = None
@@ -93,6 +109,12 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
     seeds = tuple(c.seed for c in configs)
     if kind.data == "reverse_kl":
         batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds)
+    elif _is_large(first):
+        assert isinstance(first.target, MoleculeConfig)
+        train_split = _dataset(first).split("train")
+        batch = StoredBatches(
+            train_split, first.training.batch, seeds, first.target.temperature, device=first.device
+        )
     else:
         data = _stack([training_data(c, target) for c in configs], batched)
         batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
@@ -114,6 +136,10 @@ def _common(config: RunConfig) -> str:
 def training_data(config: RunConfig, target: Target) -> LabelledData:
     """Return a run's training samples with their labels: drawn from the target, or read from its file."""
     gradients = config.objective.data == "path_gradient"
+    if isinstance(config.target, MoleculeConfig):
+        split = _dataset(config).split("train")
+        temperature, n = config.target.temperature, min(config.data.samples, len(split))
+        return load_labelled(split, temperature, n, seed=config.seed, gradients=gradients)
     if config.data.path is None:
         x = target.sample(config.data.samples, generator(config.seed, "training data"))
         source = target.name
@@ -121,6 +147,25 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
         x = read_samples(Path(config.data.path), target)[: config.data.samples]
         source = config.data.path
     return LabelledData.label(x, target, gradients=gradients, source=source)
+
+
+_IN_MEMORY = 1_000_000
+"""Samples up to which a dataset is held in memory."""
+
+
+def _is_large(config: RunConfig) -> bool:
+    """Whether training reads its dataset in windows: all of it, when more is asked for than memory should hold."""
+    return isinstance(config.target, MoleculeConfig) and config.data.samples > _IN_MEMORY
+
+
+def _dataset(config: RunConfig) -> Dataset:
+    assert isinstance(config.target, MoleculeConfig)
+    if config.data.path is None:
+        raise UserError(
+            f"{config.target.name} cannot be sampled exactly: make data with boltzkit simulate, and set data.path "
+            "to its folder."
+        )
+    return Dataset.open(config.data.path, molecule_of(config.target))
 
 
 def _stack(parts: list[LabelledData], batched: bool) -> LabelledData:

@@ -6,10 +6,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from boltzkit.data import read_samples
+from boltzkit.data import Dataset, load_labelled, read_samples
 from boltzkit.energy import Target
 from boltzkit.flow import Flow
 from boltzkit.method.config import RunConfig
+from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.randomness import generator
 
 __all__ = ["Validation"]
@@ -27,7 +28,12 @@ class Validation:
         sets = []
         for config in configs:
             n = config.data.validation_samples
-            if config.data.validation_path is not None:
+            if isinstance(config.target, MoleculeConfig):
+                found = _stored(config, n)
+                if found is None:
+                    return None
+                sets.append(found)
+            elif config.data.validation_path is not None:
                 sets.append(read_samples(Path(config.data.validation_path), target)[:n])
             elif target.can_sample:
                 sets.append(target.sample(n, generator(config.seed, "validation data")))
@@ -42,3 +48,14 @@ class Validation:
         inside = log_prob != -torch.inf
         total = torch.where(inside, log_prob, 0.0).to(torch.float64).sum(-1)
         return {"validation_nll": -total / inside.sum(-1), "validation_outside": (~inside).sum(-1)}
+
+
+def _stored(config: RunConfig, n: int) -> Tensor | None:
+    """Return samples of the validation split of a molecule's dataset, None where there is none."""
+    assert isinstance(config.target, MoleculeConfig)
+    if config.data.path is None:
+        return None
+    split = Dataset.open(config.data.path, molecule_of(config.target)).split("validation")
+    if not len(split):
+        return None
+    return load_labelled(split, config.target.temperature, min(n, len(split)), seed=config.seed).x

@@ -1,6 +1,7 @@
 """Molecules: topology, OpenMM System and a minimised reference structure, from files, sequences or by name."""
 
 from boltzkit.molecule.backbone import Backbone
+from boltzkit.molecule.by_text import read_molecule
 from boltzkit.molecule.checks import unit_mistake
 from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Constraints, Molecule
 from boltzkit.molecule.named import MOLECULES, find_molecule
@@ -12,5 +13,6 @@ __all__ = [
     "Constraints",
     "Molecule",
     "find_molecule",
+    "read_molecule",
     "unit_mistake",
 ]

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boltzkit.energy import build_target
 from boltzkit.method import RunConfig, training_data
+from boltzkit.method.system import build_energy
 from boltzkit.report import (
     DensityGrid,
     Page,
@@ -111,7 +111,7 @@ def _draw_training_samples(ax: Axes, cell: Path, half_width: float) -> None:
     """Draw what the first seed of a cell was trained on; its draw follows from the settings."""
     question = read_json(cell)["question"]
     config = RunConfig.parse(question["config"] | {"seed": question["seeds"][0]}, source=str(cell))
-    data = training_data(config, build_target(config.target))
+    data = training_data(config, build_energy(config.target))
     draw_samples(ax, data.x.numpy(), half_width, f"{data.size} training samples")
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from boltzkit.errors import Interrupted, UserError
+from boltzkit.interrupt import stop_requested
 from boltzkit.reproduce.cell import Cell, Tell, run_cell, stored_result
 from boltzkit.storage import read_json
-from boltzkit.interrupt import stop_requested
 
 __all__ = ["run_cells"]
 

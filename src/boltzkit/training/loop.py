@@ -11,11 +11,11 @@ from torch import Tensor
 from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, TrainingFailed
 from boltzkit.flow import Flow
+from boltzkit.interrupt import stop_requested
 from boltzkit.objective import Batch, Objective
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
 from boltzkit.training.config import TrainingConfig
-from boltzkit.interrupt import stop_requested
 from boltzkit.training.optimiser import learning_rate
 from boltzkit.training.run_folder import RunFolder
 from boltzkit.training.state import TrainState

@@ -1,19 +1,17 @@
-"""A molecule as people name it on a command line."""
+"""A molecule as people name it: by name, by structure file, or by sequence."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from boltzkit.errors import UserError
-
-if TYPE_CHECKING:
-    from boltzkit.molecule import Molecule
+from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Molecule
+from boltzkit.molecule.named import find_molecule
 
 __all__ = ["read_molecule"]
 
 _ENDINGS = (".pdb", ".cif", ".mmcif", ".pdbx")
 
 
-def read_molecule(text: str, forcefield: str | None = None, constraints: str | None = None) -> "Molecule":
+def read_molecule(text: str, forcefield: str | None = None, constraints: str | None = None) -> Molecule:
     """Return a molecule given by its name, a structure file, or a sequence such as ACE-ALA-NME.
 
     Args:
@@ -21,8 +19,6 @@ def read_molecule(text: str, forcefield: str | None = None, constraints: str | N
         forcefield: OpenMM force-field files with commas between; for files and sequences.
         constraints: ``HBonds``, ``AllBonds`` or ``HAngles``; for files and sequences.
     """
-    from boltzkit.molecule import DEFAULT_FORCEFIELD, Molecule, find_molecule
-
     files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
     if Path(text).suffix.lower() in _ENDINGS:
         return Molecule.from_pdb(text, files, constraints)
@@ -30,6 +26,6 @@ def read_molecule(text: str, forcefield: str | None = None, constraints: str | N
         return Molecule.from_sequence(text, files, constraints)
     if forcefield is not None or constraints is not None:
         raise UserError(
-            "--forcefield and --constraints go with a structure file or a sequence: a named molecule has its own."
+            "A force field and constraints go with a structure file or a sequence: a named molecule has its own."
         )
     return find_molecule(text)

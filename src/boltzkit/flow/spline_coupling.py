@@ -1,0 +1,121 @@
+"""Spline coupling on the unit box (Durkan et al., 2019; circular dims: Rezende et al., 2020)."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from boltzkit.coordinates.bijection import Bijection
+from boltzkit.flow.relu_network import ReluNetwork
+from boltzkit.flow.spline import Splines, n_parameters, spline, spline_inverse
+
+__all__ = ["IDENTITY_BIAS", "SplineCoupling"]
+
+_Map = Callable[[Tensor, Tensor, Splines], tuple[Tensor, Tensor]]
+
+IDENTITY_BIAS = math.log(math.exp(0.999) - 1)
+"""Equal logits give equal bins, and 0.001 + softplus of this is a slope of 1: the identity."""
+
+
+class SplineCoupling(Bijection):
+    r"""Move some dims of the unit box by splines whose parameters are functions of the others, which pass through.
+
+    The spline runs from data to latent, so that a density is evaluated directly; `transform` solves for its root, at
+    the same cost. The network sees the cosine and sine of circular dims, then the other dims.
+
+    Memory is laid out (dims, batch) throughout: values come in and go out as transposed views, and a chain of
+    couplings never copies from one layout to the other.
+
+    Args:
+        given: dims that condition and pass through.
+        changed: dims that are moved.
+        seams: for each dim of the box None if it is an interval, else it is a circle, and this the place in [0, 1) where
+            its spline starts and ends. Only there a circular spline has a fixed point; seams at random places, others
+            in every coupling, are the paper's random periodic shifts between couplings, seen in a frame that turns with
+            them.
+        hidden: widths of the network's hidden layers.
+        n_bins: bins of each spline.
+        compiled: compile the splines on first use.
+    """
+
+    given_circular: Tensor
+    given_linear: Tensor
+    changed: Tensor
+    seam: Tensor
+
+    def __init__(
+        self,
+        given: Sequence[int],
+        changed: Sequence[int],
+        seams: Sequence[float | None],
+        hidden: tuple[int, ...],
+        n_bins: int = 8,
+        compiled: bool = True,
+    ) -> None:
+        super().__init__()
+        self.n_bins, self.compiled = n_bins, compiled
+        given_circular = [dim for dim in given if seams[dim] is not None]
+        given_linear = [dim for dim in given if seams[dim] is None]
+        changed_circular = [dim for dim in changed if seams[dim] is not None]
+        changed_linear = [dim for dim in changed if seams[dim] is None]
+        self.n_linear = len(changed_linear)
+        self._keep("given_circular", given_circular)
+        self._keep("given_linear", given_linear)
+        self._keep("changed", changed_linear + changed_circular)
+        seam = torch.tensor(
+            [seams[dim] or 0.0 for dim in changed_linear + changed_circular], dtype=torch.float64
+        )
+        self.register_buffer("seam", seam.unsqueeze(1), persistent=False)
+        n_out = n_parameters(n_bins, len(changed_linear), len(changed_circular))
+        self.network = ReluNetwork(2 * len(given_circular) + len(given_linear), n_out, hidden)
+
+    def _keep(self, name: str, dims: list[int]) -> None:
+        # Fixed by the architecture, so not part of a checkpoint.
+        self.register_buffer(name, torch.tensor(dims, dtype=torch.int64), persistent=False)
+
+    def start(self, generator: torch.Generator) -> None:
+        """Draw the starting parameters, with which the coupling is the identity."""
+        self.network.start(generator, IDENTITY_BIAS)
+
+    def transform(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(x, log|∂x/∂z|)`` by the splines' roots."""
+        return self._move(z, spline_inverse)
+
+    def inverse(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(z, log|∂z/∂x|)`` by the splines."""
+        return self._move(x, spline)
+
+    def _move(self, x: Tensor, map_: _Map) -> tuple[Tensor, Tensor]:
+        rows = x.reshape(-1, x.shape[-1]).mT.contiguous()
+        features: Tensor = _Features.apply(rows, self.given_circular, self.given_linear)  # type: ignore[no-untyped-call]
+        raw = self.network(features)
+        splines = Splines(self.n_bins, self.n_linear, self.seam, self.compiled)
+        moved, log_det = map_(rows.index_select(0, self.changed), raw, splines)
+        rows = rows.index_copy(0, self.changed, moved)
+        return rows.mT.reshape(x.shape), log_det.reshape(x.shape[:-1])
+
+
+class _Features(torch.autograd.Function):
+    """Cosine and sine of circular dims, then the others, clamped: what is far outside still gives finite gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, circular: Tensor, linear: Tensor) -> Tensor:
+        turns = rows.index_select(0, circular).clamp_(0.0, 1.0).mul_(2 * math.pi)
+        others = rows.index_select(0, linear).clamp_(0.0, 1.0)
+        features = torch.cat([turns.cos(), turns.sin(), others])
+        ctx.save_for_backward(features, circular, linear)
+        ctx.n_dims = len(rows)
+        return features
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, circular, linear = ctx.saved_tensors
+        n = len(circular)
+        cosine, sine = features[:n], features[n : 2 * n]
+        turns = torch.addcmul(cosine * grad[n : 2 * n], sine, grad[:n], value=-1).mul_(2 * math.pi)
+        rows = grad.new_zeros(ctx.n_dims, grad.shape[1])
+        return rows.index_copy_(0, circular, turns).index_copy_(0, linear, grad[2 * n :]), None, None

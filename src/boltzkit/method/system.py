@@ -1,0 +1,106 @@
+"""From a configuration to what is learned: the target's energy, and the flow that fits its coordinates."""
+
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import Discriminator, PositiveFloat, Tag
+
+from boltzkit.config import Config
+from boltzkit.coordinates import InternalCoordinates
+from boltzkit.coordinates.config import CoordinatesConfig
+from boltzkit.energy import Target, TargetConfig, build_target
+from boltzkit.errors import UserError
+from boltzkit.flow import (
+    Chain,
+    Flow,
+    RealNVPConfig,
+    SplineFlowConfig,
+    build_realnvp,
+    build_spline_bijection,
+    unit_box_base,
+)
+from boltzkit.molecule import Molecule, read_molecule
+
+__all__ = ["FlowChoice", "MoleculeConfig", "TargetChoice", "build_energy", "build_flow_for", "molecule_of"]
+
+
+class MoleculeConfig(Config):
+    """Which molecule, at which temperature, in which coordinates."""
+
+    molecule: str
+    """Name of a molecule, a PDB or mmCIF file, or a sequence such as ACE-ALA-NME."""
+    forcefield: str | None = None
+    """OpenMM force-field files with commas between, for files and sequences; ff99SB-ILDN with OBC2 by default."""
+    constraints: str | None = None
+    """Bonds held fixed, for files and sequences: HBonds, AllBonds or HAngles; none by default."""
+    temperature: PositiveFloat = 300.0
+    """Kelvin."""
+    coordinates: CoordinatesConfig = CoordinatesConfig()
+    """Windows of the internal coordinates."""
+
+    @property
+    def name(self) -> str:
+        """How messages call the target."""
+        return self.molecule
+
+
+def _tag(value: Any) -> str:
+    given = value if isinstance(value, dict) else type(value).model_fields
+    return "molecule" if "molecule" in given else "analytic"
+
+
+def _kind(value: Any) -> str:
+    return str(value.get("kind", "realnvp") if isinstance(value, dict) else value.kind)
+
+
+TargetChoice = Annotated[
+    Annotated[TargetConfig, Tag("analytic")] | Annotated[MoleculeConfig, Tag("molecule")], Discriminator(_tag)
+]
+"""An analytic target, or a molecule where the setting ``molecule`` is given."""
+FlowChoice = Annotated[
+    Annotated[RealNVPConfig, Tag("realnvp")] | Annotated[SplineFlowConfig, Tag("spline")],
+    Discriminator(_kind),
+]
+"""An architecture, by its ``kind``; RealNVP where none is given."""
+
+
+def build_energy(config: TargetConfig | MoleculeConfig) -> Target:
+    """Return the counted energy of a target."""
+    if isinstance(config, TargetConfig):
+        return build_target(config)
+    energy: Target = molecule_of(config).energy(config.temperature)
+    return energy
+
+
+def molecule_of(config: MoleculeConfig) -> Molecule:
+    """Return the molecule; built once per process, for the same settings."""
+    return _molecule(config.molecule, config.forcefield, config.constraints)
+
+
+@lru_cache(maxsize=8)
+def _molecule(text: str, forcefield: str | None, constraints: str | None) -> Molecule:
+    return read_molecule(text, forcefield, constraints)
+
+
+def build_flow_for(
+    target: TargetConfig | MoleculeConfig,
+    flow: RealNVPConfig | SplineFlowConfig,
+    seeds: tuple[int, ...],
+    *,
+    batched: bool,
+) -> Flow:
+    """Build a flow on the target's configurations; ``batched`` makes each seed a replica."""
+    if isinstance(flow, RealNVPConfig):
+        if isinstance(target, MoleculeConfig):
+            raise UserError(f"RealNVP does not model molecules: set flow.kind=spline for {target.name}.")
+        (dim,) = build_target(target).event_shape
+        return build_realnvp(flow, dim, seeds, batched)
+    if not isinstance(target, MoleculeConfig):
+        raise UserError(f"A spline flow models molecules, not {target.name}: set flow.kind=realnvp.")
+    if batched:
+        raise UserError("Spline flows have no replicas: train them one by one.")
+    coordinates = InternalCoordinates.of(molecule_of(target), target.coordinates)
+    bijection = build_spline_bijection(flow, coordinates.kinds, seeds[0])
+    chain = Chain([*bijection.links, coordinates])
+    built = Flow(unit_box_base(coordinates.kinds), chain, event_shape=(coordinates.n_atoms, 3))
+    return built.float()
