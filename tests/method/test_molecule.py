@@ -34,6 +34,13 @@ def data(tmp_path_factory):
         samples=640, equilibration=30, segment=10, validation=0.25, tempering=tempering
     )
     simulate_batched(find_molecule(NAME), config, out, lambda text: None)
+    other = {
+        "samples": 320,
+        "validation": 0.0,
+        "split": "test",
+        "tempering": TemperingConfig(walkers=64, seed=1),
+    }
+    simulate_batched(find_molecule(NAME), config.model_copy(update=other), out, lambda text: None)
     return out
 
 
@@ -76,8 +83,12 @@ def test_a_loaded_model_is_the_trained_one(run):
 def test_samples_are_l_alanine_and_reweighted(run):
     _, model = run
     evaluation = evaluate(model)
-    assert evaluation.nll is None
+    assert evaluation.nll is not None
+    assert evaluation.nll.n == 640
+    assert evaluation.paper_nll == pytest.approx(evaluation.nll.value + 3.6758, abs=1e-3)
     assert evaluation.reverse.n == 200
+    assert set(evaluation.ramachandran) == {"raw", "reweighted"}
+    json.dumps(evaluation.to_json())
     coordinates = find_molecule(NAME).internal_coordinates()
     assert coordinates.support(model.sample(100).x.double()).n_outside == 0
 

@@ -62,6 +62,10 @@ def _rows(result: "Evaluation") -> list[tuple[str, str]]:
         rows.append(("NLL", f"{value} on {number(result.nll.n)} samples"))
         rows += [("outside support", number(result.nll.n_outside))] if result.nll.n_outside else []
         rows += [("failed test samples", number(result.nll.n_failed))] if result.nll.n_failed else []
+    if result.paper_nll is not None:
+        rows.append(("NLL, published convention", f"{result.paper_nll:.3f}"))
+    for kind, found in (result.ramachandran or {}).items():
+        rows.append((f"Ramachandran KL, {kind}", f"{found.value:.4f} (chance alone: {found.floor:.4f})"))
     if result.nll_gap is not None:
         rows.append(("NLL − exact NLL", f"{number(result.nll_gap)} (estimates KL(p‖q))"))
     if result.forward is not None:

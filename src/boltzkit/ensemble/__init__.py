@@ -9,9 +9,11 @@ from boltzkit.ensemble.metrics import (
     reweighting,
 )
 from boltzkit.ensemble.sampling import draw, draw_effective
+from boltzkit.ensemble.torus import Divergence, ramachandran_divergence
 from boltzkit.ensemble.verdict import Level, Verdict, verdict
 
 __all__ = [
+    "Divergence",
     "Ensemble",
     "Level",
     "NegativeLogLikelihood",
@@ -22,6 +24,7 @@ __all__ = [
     "log_population_ratio",
     "negative_log_likelihood",
     "population",
+    "ramachandran_divergence",
     "reweighting",
     "verdict",
     "weighted_mean",

@@ -132,7 +132,7 @@ class Product(Base):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return the sum over the parts."""
-        pieces = z.index_select(-1, self.order).split([part.dim for part in self._bases()], dim=-1)
+        pieces = torch.split(z.index_select(-1, self.order), [part.dim for part in self._bases()], dim=-1)
         log_prob = [part.log_prob(piece) for part, piece in zip(self._bases(), pieces, strict=True)]
         return torch.stack(log_prob).sum(0)
 

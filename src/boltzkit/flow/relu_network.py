@@ -31,8 +31,8 @@ class ReluNetwork(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map features to results."""
-        weights = [layer.weight for layer in self._linears()]
-        biases = [layer.bias for layer in self._linears()]
+        weights: list[Tensor] = [layer.weight for layer in self._linears()]
+        biases: list[Tensor] = [layer.bias for layer in self._linears()]
         if len(weights) > 2:
             weights[:2], biases[:2] = [weights[1] @ weights[0]], [affine(weights[1], biases[0], biases[1])]
         out: Tensor = _Layers.apply(h, *weights, *biases)  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class _Layers(torch.autograd.Function):
         return affine(weights[-1], seen[-1], biases[-1])
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         n_layers = len(ctx.saved_tensors) // 2
         seen, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]

@@ -1,8 +1,6 @@
-"""Splines over a batch of dims as differentiable operations: compiled where it pays, plain torch elsewhere."""
+"""Splines over a batch of dims as differentiable operations: by a C++ kernel where there is one, else plain torch."""
 
-import shutil
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -15,9 +13,6 @@ from boltzkit.flow.spline_kernel import evaluate, evaluate_gradient, solve, solv
 __all__ = ["Splines", "n_parameters", "spline", "spline_inverse"]
 
 _Kernel = Callable[..., tuple[Tensor, Tensor]]
-
-_WORTH_COMPILING = 1024
-"""Elements below which a call is plain torch: a few samples must not wait for a compiler."""
 
 
 def n_parameters(n_bins: int, n_linear: int, n_circular: int) -> int:
@@ -36,7 +31,7 @@ class Splines(NamedTuple):
         n_bins: the number K of bins.
         n_linear: how many dims lie on the interval; they come first, those on the circle after them.
         seam: where on its circle the first knot of a circular dim lies, ``(dims, 1)`` in [0, 1); 0 on the interval.
-        compiled: compile on first use (about ten seconds, cached on disk), if there is a C++ compiler.
+        compiled: use the C++ kernel (float32 on a CPU, 4, 8 or 16 bins), compiled once per machine in a few seconds.
     """
 
     n_bins: int
@@ -87,7 +82,7 @@ class _Spline(torch.autograd.Function):
         return value, total
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, grad_log_slope: Tensor) -> tuple[Tensor | None, ...]:
         x, raw = ctx.saved_tensors
         n_bins, n_linear = ctx.splines.n_bins, ctx.splines.n_linear
@@ -105,22 +100,8 @@ class _Spline(torch.autograd.Function):
 def _run(
     kernel: _Kernel, splines: Splines, x: Tensor, raw: Tensor, *incoming: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Call a kernel on flat elements, so that whatever the shape, it is compiled once."""
-    worth = x.numel() >= _WORTH_COMPILING and x.dtype == torch.float32 and x.device.type == "cpu"
-    call = _compiled(kernel) if splines.compiled and worth else kernel
+    """Call a kernel of plain torch on rows of parameters; the last slope of a circle is its first."""
     n_rows = 3 * splines.n_bins
-    # Detached: whether a gradient is asked for is no reason to compile again.
-    rows = raw.detach()[: n_rows * len(x)].view(n_rows, *x.shape)
-    last = torch.cat([raw.detach()[n_rows * len(x) :], rows[2 * splines.n_bins, splines.n_linear :]])
-    others = (tensor.detach().reshape(-1) for tensor in (last, splines.seam.expand(x.shape), *incoming))
-    value, other = call(x.detach().reshape(-1), rows.view(n_rows, -1), *others)
-    return value.view(x.shape), other.view(*other.shape[:-1], *x.shape)
-
-
-@cache
-def _compiled(kernel: _Kernel) -> _Kernel:
-    if shutil.which("g++") is None:
-        return kernel
-    # Any number of elements with one compilation; without the larger limit the gradient falls into several loops that
-    # hand their intermediates to each other through memory.
-    return torch.compile(kernel, dynamic=True, fullgraph=True, options={"max_fusion_size": 1024})
+    rows = raw[: n_rows * len(x)].view(n_rows, *x.shape)
+    last = torch.cat([raw[n_rows * len(x) :], rows[2 * splines.n_bins, splines.n_linear :]])
+    return kernel(x, rows, last, splines.seam.expand(x.shape), *incoming)

@@ -32,13 +32,12 @@ class SplineCoupling(Bijection):
     Args:
         given: dims that condition and pass through.
         changed: dims that are moved.
-        seams: for each dim of the box None if it is an interval, else it is a circle, and this the place in [0, 1) where
-            its spline starts and ends. Only there a circular spline has a fixed point; seams at random places, others
-            in every coupling, are the paper's random periodic shifts between couplings, seen in a frame that turns with
-            them.
+        seams: for each dim of the box, None if it is an interval; else it is a circle, and this is the place in [0, 1)
+            where its spline starts and ends, the only point it cannot move. Seams at random places, others in every
+            coupling, are the paper's random periodic shifts between couplings, seen in a frame that turns with them.
         hidden: widths of the network's hidden layers.
         n_bins: bins of each spline.
-        compiled: compile the splines on first use.
+        compiled: use the splines' C++ kernel.
     """
 
     given_circular: Tensor
@@ -111,7 +110,7 @@ class _Features(torch.autograd.Function):
         return features
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         features, circular, linear = ctx.saved_tensors
         n = len(circular)

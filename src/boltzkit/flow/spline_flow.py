@@ -70,7 +70,7 @@ def build_spline_flow(
         seed: of the starting parameters.
         circular: whether 0 and 1 are the same point, for each dim; None for all torsions, as in the paper, and no
             other. Torsions that are held to half the circle may be left out of it.
-        compiled: compile the splines on first use (about ten seconds, cached on disk).
+        compiled: use the splines' C++ kernel, compiled once per machine in a few seconds; else plain torch.
     """
     bijection = build_spline_bijection(config, kinds, seed, circular=circular, compiled=compiled)
     return Flow(unit_box_base(kinds), bijection).to(torch.get_default_dtype())

@@ -5,9 +5,8 @@ With K bins of widths w and heights h, and slopes d at the knots, the spline in 
 $$y = Y + h\,\frac{s\theta^2 + d_0\theta\bar\theta}{s(\theta^2 + \bar\theta^2) + (d_0 + d_1)\theta\bar\theta},\qquad
 \theta = \frac{x - X}{w},\quad \bar\theta = 1 - \theta,\quad s = \frac hw.$$
 
-Beyond [0, 1] it is the identity, so that a point outside the box stays outside. Every function here is one pass
-over its elements, with the bins written out one after the other: compiled, it becomes a single loop that keeps all
-in registers. Parameters come as rows: K of widths and K of heights (before their softmax), K of slopes (before their
+Beyond [0, 1] it is the identity, so that a point outside the box stays outside. Every function here takes each element
+by itself and writes the bins out one after the other: spline.cpp is the same, with all of it in registers. Parameters come as rows: K of widths and K of heights (before their softmax), K of slopes (before their
 softplus) and, apart, the last slope; elements are innermost. On a circle the spline starts and ends at a *seam*, by
 which the axes are turned before and turned back after.
 """
@@ -54,10 +53,10 @@ def evaluate(x: Tensor, raw: Tensor, last: Tensor, seam: Tensor) -> tuple[Tensor
     """Return y and log dy/dx.
 
     Args:
-        x: where, ``(n,)``.
-        raw: widths, heights and slopes, ``(3K, n)``.
-        last: the slope at the last knot, ``(n,)``; the first slope again where the interval is a circle.
-        seam: place in [0, 1) of the first knot on the circle, ``(n,)``; 0 on the interval.
+        x: where, any shape.
+        raw: widths, heights and slopes, ``(3K, ...)``.
+        last: the slope at the last knot, like x; the first slope again where the interval is a circle.
+        seam: place in [0, 1) of the first knot on the circle, like x; 0 on the interval.
     """
     turned = _turned(x, seam)
     bin_ = _find_bin(turned, raw, last, by_height=False)
@@ -94,7 +93,7 @@ def solve(y: Tensor, raw: Tensor, last: Tensor, seam: Tensor) -> tuple[Tensor, T
 def evaluate_gradient(
     x: Tensor, raw: Tensor, last: Tensor, seam: Tensor, grad_y: Tensor, grad_log_slope: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of `evaluate` in x, ``(n,)``, and in raw and last, ``(3K + 1, n)``."""
+    """Return the gradients of `evaluate` in x and in raw and last, ``(3K + 1, ...)``."""
     turned = _turned(x, seam)
     bin_ = _find_bin(turned, raw, last, by_height=False)
     curve = _curve_at(turned, bin_)
@@ -107,7 +106,7 @@ def evaluate_gradient(
 def solve_gradient(
     x: Tensor, raw: Tensor, last: Tensor, seam: Tensor, grad_x: Tensor, grad_log_slope: Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""Return the gradients of `solve` in y, ``(n,)``, and in raw and last, ``(3K + 1, n)``, at its result x.
+    r"""Return the gradients of `solve` in y and in raw and last, ``(3K + 1, ...)``, at its result x.
 
     By the implicit function theorem: with F = evaluate and ℓ = log F′, a change of the parameters φ moves x by
     −F_φ/F′, so this is `evaluate_gradient` with other gradients coming in.
@@ -204,7 +203,7 @@ def _parameter_gradients(
     bin_: _Bin, curve: _Curve, to_value: Tensor, to_log: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return ∂/∂x and the rows ∂/∂(raw, last) of to_value · y + to_log · log dy/dx."""
-    theta, rest, s, d0, d1, denominator, quadratic = curve
+    theta, rest, s, d0, _, denominator, quadratic = curve
     across, squares = theta * rest, theta * theta + rest * rest
     per_denominator, per_quadratic = 1 / denominator, 1 / quadratic
     share = theta * (s * theta + d0 * rest) * per_denominator
