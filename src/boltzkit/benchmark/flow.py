@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from boltzkit.benchmark.opponents import OPPONENTS
 from boltzkit.benchmark.timing import interleaved, on_threads
-from boltzkit.flow import Flow
-from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_flow
+from boltzkit.ensemble import draw
+from boltzkit.flow import SPLINE_PRESETS, Flow, SplineFlowConfig, build_spline_flow
+from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for
 from boltzkit.objective import LogDispersion
 from boltzkit.randomness import generator
 from boltzkit.storage import write_bytes
@@ -23,6 +24,7 @@ __all__ = ["FlowBenchmark", "FlowTiming", "benchmark_flow", "matrix_products", "
 DIPEPTIDE = ("bond",) * 21 + ("angle",) * 20 + ("torsion",) * 19
 """Internal coordinates of alanine dipeptide."""
 BOUND = "matrix products alone"
+WEIGHTED = "boltzkit with positions, energies and weights"
 _NOTE = (
     f"Milliseconds per call, medians of interleaved calls; in brackets the multiple of '{BOUND}': forward and "
     "backward of the architecture's linear layers and nothing else, as they are written. The spline flow can come "
@@ -117,6 +119,7 @@ def benchmark_flow(
         samples: dict[str, Callable[[], object]] = {
             "boltzkit": _without_gradient(partial(_sample, flow, batch))
         }
+        samples[WEIGHTED] = _weighted(config, batch)
         samples |= {name: _without_gradient(partial(rival.sample, batch)) for name, rival in rivals.items()}
         for task, contenders in (("training step", steps), ("sampling", samples)):
             for n in threads:
@@ -169,6 +172,14 @@ def matrix_products(flow: Flow, batch: int) -> Callable[[], None]:
 
 def _sample(flow: Flow, n: int) -> object:
     return flow.sample(n, generator(1, "benchmark"))
+
+
+def _weighted(config: SplineFlowConfig, n: int) -> Callable[[], object]:
+    """Return a function that draws samples of the molecule all the way to their importance weights."""
+    target = MoleculeConfig(molecule="alanine-dipeptide")
+    flow = build_flow_for(target, config, (0,), batched=False)
+    energy = build_energy(target)
+    return lambda: draw(flow, energy, n, seed=0, chunk=n)
 
 
 def _without_gradient(run: Callable[[], object]) -> Callable[[], object]:

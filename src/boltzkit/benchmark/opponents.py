@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from boltzkit.errors import UserError
-from boltzkit.flow.spline_flow import SplineFlowConfig
+from boltzkit.flow import SplineFlowConfig
 
 __all__ = ["OPPONENTS", "Opponent"]
 

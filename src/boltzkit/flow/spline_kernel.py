@@ -6,9 +6,10 @@ $$y = Y + h\,\frac{s\theta^2 + d_0\theta\bar\theta}{s(\theta^2 + \bar\theta^2) +
 \theta = \frac{x - X}{w},\quad \bar\theta = 1 - \theta,\quad s = \frac hw.$$
 
 Beyond [0, 1] it is the identity, so that a point outside the box stays outside. Every function here takes each element
-by itself and writes the bins out one after the other: spline.cpp is the same, with all of it in registers. Parameters come as rows: K of widths and K of heights (before their softmax), K of slopes (before their
-softplus) and, apart, the last slope; elements are innermost. On a circle the spline starts and ends at a *seam*, by
-which the axes are turned before and turned back after.
+by itself and writes the bins out one after the other: spline.cpp is the same, with all of it in registers. Parameters
+come as rows: K of widths and K of heights (before their softmax), K of slopes (before their softplus) and, apart, the
+last slope; elements are innermost. On a circle the spline starts and ends at a *seam*, by which the axes are turned
+before and turned back after.
 """
 
 from typing import NamedTuple
