@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from boltzkit.flow.conditioner import Linear, affine
+from boltzkit.flow.native_layers import add_bias, mask_and_sum
 
 __all__ = ["ReluNetwork"]
 
@@ -58,9 +59,9 @@ class _Layers(torch.autograd.Function):
         weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
         seen = [h]
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            seen.append(affine(weight, seen[-1], bias).relu_())
+            seen.append(add_bias(weight @ seen[-1], bias, relu=True))
         ctx.save_for_backward(*seen, *weights)
-        return affine(weights[-1], seen[-1], biases[-1])
+        return add_bias(weights[-1] @ seen[-1], biases[-1], relu=False)
 
     @staticmethod
     @once_differentiable
@@ -69,14 +70,12 @@ class _Layers(torch.autograd.Function):
         seen, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]
         by_weights: list[Tensor | None] = [None] * n_layers
         by_biases: list[Tensor | None] = [None] * n_layers
+        by_biases[-1] = mask_and_sum(grad, None)
         for i in reversed(range(n_layers)):
             if ctx.needs_input_grad[1 + i]:
                 by_weights[i] = grad @ seen[i].mT
-            if ctx.needs_input_grad[1 + n_layers + i]:
-                # A product with ones is faster than torch's sum.
-                by_biases[i] = grad @ grad.new_ones(grad.shape[1], 1)
             if i > 0:
                 grad = weights[i].mT @ grad
-                torch.ops.aten.threshold_backward.grad_input(grad, seen[i], 0.0, grad_input=grad)
+                by_biases[i - 1] = mask_and_sum(grad, seen[i])
         by_h = weights[0].mT @ grad if ctx.needs_input_grad[0] else None
         return by_h, *by_weights, *by_biases

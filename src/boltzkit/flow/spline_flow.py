@@ -51,7 +51,7 @@ SPLINE_PRESETS: Mapping[str, SplineFlowConfig] = MappingProxyType(
         "tiny": SplineFlowConfig(pairs=2, hidden=(16, 16), bins=4),
     }
 )
-"""Named sizes: `paper` (7.4 million parameters for alanine dipeptide), `laptop` (2.1), `small` (0.6), `tiny`."""
+"""Named sizes: `paper` (7.4 million parameters for alanine dipeptide), `laptop` (2.1), `small` (0.4), `tiny`."""
 
 
 def build_spline_flow(

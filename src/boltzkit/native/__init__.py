@@ -87,7 +87,9 @@ def _compile(source: Path, program: str, library: Path) -> Path:
     os.close(handle)
     try:
         command = [program, *_FLAGS, f"-I{_HEADERS}", str(source), "-o", temporary]
-        subprocess.run(command, check=True, capture_output=True)
+        # Not every compiler comes with OpenMP; without it, the sources start threads of their own.
+        if subprocess.run([*command, "-fopenmp"], capture_output=True).returncode:
+            subprocess.run(command, check=True, capture_output=True)
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -125,8 +125,10 @@ struct WithoutSubnormals {
 };
 
 // Call part(0) ... part(count - 1), each on its own thread. Returns 0, or 1 when memory or threads ran out.
+//
+// With OpenMP these are the threads that torch computes with, if it is the same library: threads of our own would wait
+// for a core on which one of torch's is still looking for work.
 template <class F> int in_parallel(int64_t count, F part) {
-    std::vector<std::thread> others;
     std::vector<char> failed(count, 0);
     auto guarded = [&](int64_t index) {
         const WithoutSubnormals mode;
@@ -136,6 +138,11 @@ template <class F> int in_parallel(int64_t count, F part) {
             failed[index] = 1;
         }
     };
+#if defined(_OPENMP)
+#pragma omp parallel for num_threads(int(count)) schedule(static, 1)
+    for (int64_t index = 0; index < count; ++index) guarded(index);
+#else
+    std::vector<std::thread> others;
     try {
         for (int64_t index = 1; index < count; ++index) others.emplace_back(guarded, index);
     } catch (...) {
@@ -143,6 +150,7 @@ template <class F> int in_parallel(int64_t count, F part) {
     }
     guarded(0);
     for (std::thread &other : others) other.join();
+#endif
     return std::any_of(failed.begin(), failed.end(), [](char f) { return f != 0; });
 }
 
