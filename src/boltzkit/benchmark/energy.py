@@ -91,15 +91,24 @@ class EnergyBenchmark:
         return "\n".join(lines) + "\n"
 
     def figure(self) -> Figure:
-        """Return microseconds against atoms, log-log, energies left and forces right."""
+        """Return microseconds against atoms, log-log, energies left and forces right.
+
+        Molecules whose solvent OpenMM Reference interprets stand apart, as open symbols.
+        """
         figure = Figure(figsize=(9, 4), layout="constrained")
         for ax, forces in zip(figure.subplots(1, 2, sharey=True), (False, True), strict=True):
             for name in dict.fromkeys(t.contender for t in self.timings):
-                line = [t for t in self.timings if t.contender == name and t.forces == forces]
-                ax.loglog([t.atoms for t in line], [t.microseconds for t in line], "o-", ms=4, label=name)
+                own = [t for t in self.timings if t.contender == name and t.forces == forces]
+                line = [t for t in own if not t.interpreted]
+                apart = [t for t in own if t.interpreted]
+                (drawn,) = ax.loglog(*_points(line), "o-", ms=4, label=name)
+                ax.loglog(*_points(apart), "o", ms=4, mfc="none", color=drawn.get_color())
             ax.set_title("energy + forces" if forces else "energy", fontsize=10)
-            ax.set_xlabel("atoms")
-            ax.grid(alpha=0.3, which="both")
+            ax.set_xlabel("atoms (open symbols: solvent as expressions)")
+            ax.grid(alpha=0.3)
+            atoms = sorted({t.atoms for t in self.timings})
+            ax.set_xticks(atoms, [str(n) for n in atoms])
+            ax.minorticks_off()
         figure.axes[0].set_ylabel("µs per configuration")
         figure.axes[0].legend(fontsize=8)
         return figure
@@ -145,6 +154,10 @@ def benchmark_energy(
     return EnergyBenchmark(tuple(timings))
 
 
+def _points(timings: Sequence[Timing]) -> tuple[list[int], list[float]]:
+    return [t.atoms for t in timings], [t.microseconds for t in timings]
+
+
 def _short(name: str) -> str:
     """Return a sequence with repeated residues counted: ACE-ALA-ALA-NME -> ACE-(ALA)2-NME."""
     runs = [(residue, len(list(members))) for residue, members in groupby(name.split("-"))]
@@ -163,8 +176,8 @@ def _contenders(
     before = torch.get_num_threads()
     try:
         yield {
-            "torch": (lambda: _torch(field, x, forces, 1), len(x)),
-            "torch, 2 threads": (lambda: _torch(field, x, forces, 2), len(x)),
+            "boltzkit": (lambda: _torch(field, x, forces, 1), len(x)),
+            "boltzkit, 2 threads": (lambda: _torch(field, x, forces, 2), len(x)),
             "reference": (_openmm(molecule, x[:few], forces, "Reference"), few),
             "cpu": (_openmm(molecule, x[:few], forces, "CPU", 1), few),
             "cpu, 2 threads": (_openmm(molecule, x[:few], forces, "CPU", 2), few),
