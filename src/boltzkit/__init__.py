@@ -7,10 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from boltzkit.coordinates import Bijection
     from boltzkit.energy import Target
     from boltzkit.ensemble import Ensemble
     from boltzkit.errors import UserError
-    from boltzkit.flow import Bijection, Flow
+    from boltzkit.flow import Flow
     from boltzkit.method import Model, RunConfig, evaluate, fit, load, tune
     from boltzkit.molecule import Molecule
     from boltzkit.molecule import named as molecules
@@ -44,7 +45,8 @@ _HOMES = {
     "energy": ["Target"],
     "ensemble": ["Ensemble"],
     "errors": ["UserError"],
-    "flow": ["Bijection", "Flow"],
+    "coordinates": ["Bijection"],
+    "flow": ["Flow"],
     "molecule": ["Molecule"],
     "method": ["Model", "RunConfig", "evaluate", "fit", "load", "tune"],
     "objective": ["ForwardKL", "LogDispersion", "Objective", "PathGradientForwardKL", "ReverseKL"],

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from boltzkit.cli import checks
+from boltzkit.coordinates import Bijection
 from boltzkit.energy import Harmonic
-from boltzkit.flow import Bijection
 
 
 def test_a_healthy_machine(cli):

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from boltzkit.flow import AffineCoupling, Bijection, Chain, Conditioner, RealNVPConfig, build_realnvp
+from boltzkit.coordinates import Bijection
+from boltzkit.flow import AffineCoupling, Chain, Conditioner, RealNVPConfig, build_realnvp
 from boltzkit.flow.conditioner import BatchNorm
 from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_bijection

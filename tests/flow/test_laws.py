@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from boltzkit.flow import Bijection
+from boltzkit.coordinates import Bijection
 
 TOLERANCE = 1e-8
 

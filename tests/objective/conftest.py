@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from boltzkit.flow import Bijection, Flow, StandardNormal
+from boltzkit.coordinates import Bijection
+from boltzkit.flow import Flow, StandardNormal
 
 
 class Affine(Bijection):

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import torch
 
+from boltzkit.coordinates import Bijection
 from boltzkit.energy import ForceField, Harmonic, OpenMMEnergy, Target
 from boltzkit.energy.forcefield import check_parity
 from boltzkit.energy.forcefield.parity import perturbed
 from boltzkit.errors import UserError
-from boltzkit.flow import Bijection, Flow, RealNVPConfig, build_realnvp
+from boltzkit.flow import Flow, RealNVPConfig, build_realnvp
 from boltzkit.molecule import MOLECULES, Molecule, find_molecule
 from boltzkit.randomness import generator
 from boltzkit.training import TrainingConfig, TrainState, checkpoints, read_checkpoint, save_checkpoint

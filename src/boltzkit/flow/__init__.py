@@ -1,6 +1,5 @@
 """Normalizing flows: bijections, base distributions, architectures."""
 
-from boltzkit.coordinates.bijection import Bijection
 from boltzkit.flow.base import Base, Product, StandardNormal, StudentT, TruncatedNormal, Uniform
 from boltzkit.flow.chain import Chain
 from boltzkit.flow.conditioner import Conditioner
@@ -20,7 +19,6 @@ __all__ = [
     "SPLINE_PRESETS",
     "AffineCoupling",
     "Base",
-    "Bijection",
     "Chain",
     "Conditioner",
     "Flow",

@@ -46,7 +46,7 @@ class MoleculeConfig(Config):
 
 def _tag(value: Any) -> str:
     given = value if isinstance(value, dict) else type(value).model_fields
-    return "molecule" if "molecule" in given else "analytic"
+    return "molecular" if "molecule" in given else "analytic"
 
 
 def _kind(value: Any) -> str:
@@ -54,7 +54,8 @@ def _kind(value: Any) -> str:
 
 
 TargetChoice = Annotated[
-    Annotated[TargetConfig, Tag("analytic")] | Annotated[MoleculeConfig, Tag("molecule")], Discriminator(_tag)
+    Annotated[TargetConfig, Tag("analytic")] | Annotated[MoleculeConfig, Tag("molecular")],
+    Discriminator(_tag),
 ]
 """An analytic target, or a molecule where the setting ``molecule`` is given."""
 FlowChoice = Annotated[
