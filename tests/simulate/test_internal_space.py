@@ -53,14 +53,14 @@ def mean_angle(kind: type[InternalSpace], molecule: Molecule) -> float:
     wide = CoordinatesConfig(bond_width=0.1, angle_width=0.99)
     coordinates = InternalCoordinates.of(molecule, wide)
     space = kind(coordinates, ForceField(molecule.system))
-    run = Tempering.start(space, TemperingConfig(walkers=500, step=1.0), molecule.positions.float()[None])
+    run = Tempering.start(space, TemperingConfig(walkers=5000, step=1.0), molecule.positions.float()[None])
     for _ in run.run(40, adapt=True):
         pass
     angles = []
     for sweep in run.run(60):
         x = space.positions(sweep.y)
         torch.testing.assert_close(
-            (x[:, 1] - x[:, 2]).norm(dim=-1), torch.full((500,), 0.13), rtol=0, atol=1e-6
+            (x[:, 1] - x[:, 2]).norm(dim=-1), torch.full((5000,), 0.13), rtol=0, atol=1e-6
         )
         a, b = x[:, 0] - x[:, 1], x[:, 2] - x[:, 1]
         angles.append(torch.acos((a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))).mean())

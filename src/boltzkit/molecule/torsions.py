@@ -11,7 +11,7 @@ from torch import Tensor
 
 from boltzkit.molecule.graph import neighbours, reachable
 
-__all__ = ["Torsions", "backbone_torsions", "dihedral"]
+__all__ = ["Torsions", "backbone_torsions", "dihedral", "turned_about"]
 
 _PHI, _PSI, _TRANS = -2.4, 2.4, math.pi
 
@@ -44,13 +44,22 @@ class Torsions:
         positions = positions.clone()
         for row, value, atoms in zip(self.rows, self.values, self.beyond, strict=True):
             angle = value - dihedral(positions, row[None])[0]
-            origin = positions[row[2]]
-            axis = (origin - positions[row[1]]) / (origin - positions[row[1]]).norm()
-            arms = positions[atoms] - origin
-            across = torch.linalg.cross(axis.expand_as(arms), arms)
-            along = (arms @ axis)[:, None] * axis
-            positions[atoms] = origin + along + angle.cos() * (arms - along) + angle.sin() * across
+            positions = turned_about(positions, (int(row[1]), int(row[2])), atoms, angle)
         return positions
+
+
+def turned_about(x: Tensor, bond: tuple[int, int], atoms: Tensor, angle: Tensor) -> Tensor:
+    """Return configurations ``(..., atoms, 3)`` with some atoms turned about a bond, by one angle each, ``(...)``."""
+    origin = x[..., bond[1], :].unsqueeze(-2)
+    axis = origin - x[..., bond[0], :].unsqueeze(-2)
+    axis = axis / axis.norm(dim=-1, keepdim=True)
+    arms = x[..., atoms, :] - origin
+    along = (arms * axis).sum(-1, keepdim=True) * axis
+    across = torch.linalg.cross(axis.expand_as(arms), arms)
+    cosine, sine = (f.unsqueeze(-1).unsqueeze(-1) for f in (angle.cos(), angle.sin()))
+    result = x.clone()
+    result[..., atoms, :] = origin + along + cosine * (arms - along) + sine * across
+    return result
 
 
 def dihedral(positions: Tensor, rows: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from boltzkit.molecule import Molecule
 from boltzkit.molecule.graph import neighbours, reachable
+from boltzkit.molecule.torsions import turned_about
 
 __all__ = ["Turn", "find_turns", "turned"]
 
@@ -40,13 +41,4 @@ def find_turns(molecule: Molecule) -> list[Turn]:
 
 def turned(x: Tensor, turn: Turn, angle: Tensor) -> Tensor:
     """Return configurations ``(..., atoms, 3)`` turned by one angle each, ``(...)``, in radians."""
-    origin = x[..., turn.origin, :].unsqueeze(-2)
-    axis = origin - x[..., turn.other, :].unsqueeze(-2)
-    axis = axis / axis.norm(dim=-1, keepdim=True)
-    arms = x[..., turn.atoms, :] - origin
-    along = (arms * axis).sum(-1, keepdim=True) * axis
-    across = torch.linalg.cross(axis.expand_as(arms), arms)
-    cosine, sine = (f.unsqueeze(-1).unsqueeze(-1) for f in (angle.cos(), angle.sin()))
-    result = x.clone()
-    result[..., turn.atoms, :] = origin + along + cosine * (arms - along) + sine * across
-    return result
+    return turned_about(x, (turn.other, turn.origin), turn.atoms, angle)
