@@ -1,4 +1,4 @@
-// What stands between the matrix products of a ReLU network, each in one pass over its activations (rows, batch).
+// What stands before and between the matrix products of a coupling's network, each in one pass over rows (rows, batch).
 
 #include "lanes.h"
 
@@ -13,7 +13,67 @@ template <class F> int for_rows(int64_t rows, int64_t threads, F work) {
     });
 }
 
+// Which rows of the coordinates the network sees: circular ones by cosine and sine, then the others as they are.
+struct Given {
+    int64_t circular, linear, batch;
+    const int64_t *circular_rows, *linear_rows;
+};
+
+INLINE floats load(const float *at, int64_t count) {
+    floats v{};
+    std::memcpy(&v, at, count * sizeof(float));
+    return v;
+}
+INLINE void store(float *at, floats v, int64_t count) { std::memcpy(at, &v, count * sizeof(float)); }
+
+// Call work(k, count) along the batch, where count is LANES, or fewer at the end.
+template <class F> void for_lanes(int64_t batch, F work) {
+    int64_t k = 0;
+    for (; k + LANES <= batch; k += LANES) work(k, LANES);
+    if (k < batch) work(k, batch - k);
+}
+
 }  // namespace
+
+// Copy the given rows to out, and write cos 2 pi x, sin 2 pi x of the circular ones and x of the others, each clamped to
+// [0, 1] first: what is far outside still gives finite gradients.
+extern "C" int features(const Given *g, const float *rows, float *out, float *features, int64_t threads) {
+    return for_rows(g->circular + g->linear, threads, [&](int64_t index) {
+        const bool turns = index < g->circular;
+        const int64_t place = turns ? g->circular_rows[index] : g->linear_rows[index - g->circular];
+        const float *from = rows + place * g->batch;
+        float *copy = out + place * g->batch;
+        float *first = features + (turns ? index : index + g->circular) * g->batch;
+        float *second = first + g->circular * g->batch;
+        for_lanes(g->batch, [&](int64_t k, int64_t count) {
+            const floats x = load(from + k, count);
+            store(copy + k, x, count);
+            const floats inside = x > 1.0f ? floats{} + 1.0f : larger(x, floats{});
+            if (!turns) return store(first + k, inside, count);
+            floats cosine, sine;
+            cosine_and_sine_of_turns(inside, cosine, sine);
+            store(first + k, cosine, count), store(second + k, sine, count);
+        });
+    });
+}
+
+// Add the gradient that came through the features to that of the given rows, and write it to out.
+extern "C" int features_backward(const Given *g, const float *features, const float *by_features, const float *by_rows,
+                                 float *out, int64_t threads) {
+    return for_rows(g->circular + g->linear, threads, [&](int64_t index) {
+        const bool turns = index < g->circular;
+        const int64_t place = turns ? g->circular_rows[index] : g->linear_rows[index - g->circular];
+        const int64_t first = (turns ? index : index + g->circular) * g->batch, second = first + g->circular * g->batch;
+        for_lanes(g->batch, [&](int64_t k, int64_t count) {
+            floats slope = load(by_features + first + k, count);
+            if (turns) {
+                const floats cosine = load(features + first + k, count), sine = load(features + second + k, count);
+                slope = 6.2831853072f * (cosine * load(by_features + second + k, count) - sine * slope);
+            }
+            store(out + place * g->batch + k, load(by_rows + place * g->batch + k, count) + slope, count);
+        });
+    });
+}
 
 // h = max(h + bias, 0), or h + bias without the ReLU.
 extern "C" int add_bias(float *h, const float *bias, int64_t rows, int64_t batch, int64_t relu, int64_t threads) {

@@ -1,16 +1,27 @@
-"""Biases, ReLUs and their gradients in one C++ pass each, for float32 on a CPU; plain torch elsewhere."""
+"""Features, biases, ReLUs and their gradients in one C++ pass each, for float32 on a CPU; else plain torch."""
 
 import ctypes
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from boltzkit.native import load_library
+from boltzkit.native.call import call
 
-__all__ = ["add_bias", "mask_and_sum"]
+__all__ = ["Given", "add_bias", "mask_and_sum", "native_features", "native_features_backward"]
 
 _SOURCE = Path(__file__).with_name("layers.cpp")
+
+
+class _Given(ctypes.Structure):
+    """The struct ``Given`` of layers.cpp."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("circular", "linear", "batch")),
+        *((name, ctypes.c_void_p) for name in ("circular_rows", "linear_rows")),
+    )
 
 
 def add_bias(h: Tensor, bias: Tensor, *, relu: bool) -> Tensor:
@@ -19,12 +30,7 @@ def add_bias(h: Tensor, bias: Tensor, *, relu: bool) -> Tensor:
     if library is None:
         h.add_(bias)
         return h.relu_() if relu else h
-    rows, batch = h.shape
-    _check(
-        library.add_bias(
-            _pointer(h), _pointer(bias.contiguous()), *_sizes(rows, batch, int(relu), torch.get_num_threads())
-        )
-    )
+    call(library, "add_bias", h, bias.contiguous(), *h.shape, int(relu))
     return h
 
 
@@ -41,10 +47,37 @@ def mask_and_sum(grad: Tensor, seen: Tensor | None) -> Tensor:
             torch.ops.aten.threshold_backward.grad_input(grad, seen, 0.0, grad_input=grad)
         return grad.sum(1, keepdim=True)
     total = grad.new_empty(len(grad), 1)
-    active = ctypes.c_void_p(None) if seen is None else _pointer(seen)
-    sizes = _sizes(*grad.shape, torch.get_num_threads())
-    _check(library.mask_and_sum(_pointer(grad), active, _pointer(total), *sizes))
+    call(library, "mask_and_sum", grad, seen, total, *grad.shape)
     return total
+
+
+class Given(NamedTuple):
+    """Which rows of the coordinates a network sees: circular ones by cosine and sine, then the others."""
+
+    circular: Tensor
+    linear: Tensor
+
+
+def native_features(rows: Tensor, given: Given, out: Tensor) -> Tensor:
+    """Return a network's features of rows ``(dims, batch)`` by the kernel, and copy the given rows to out."""
+    found = rows.new_empty(2 * len(given.circular) + len(given.linear), rows.shape[1])
+    call(_ready(), "features", _struct(given, rows), rows, out, found)
+    return found
+
+
+def native_features_backward(
+    given: Given, seen: Tensor, grad_seen: Tensor, grad: Tensor, out: Tensor
+) -> None:
+    """Write to the given rows of out their gradient: what came around the network, and through its features.
+
+    Args:
+        given: which rows.
+        seen: the features.
+        grad_seen: the gradient in them.
+        grad: the gradient in the rows, ``(dims, batch)``.
+        out: like it.
+    """
+    call(_ready(), "features_backward", _struct(given, grad), seen, grad_seen, grad, out)
 
 
 def _library(like: Tensor) -> ctypes.CDLL | None:
@@ -52,14 +85,12 @@ def _library(like: Tensor) -> ctypes.CDLL | None:
     return load_library(_SOURCE) if suitable else None
 
 
-def _pointer(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
+def _ready() -> ctypes.CDLL:
+    library = load_library(_SOURCE)
+    assert library is not None, "the caller asks first"
+    return library
 
 
-def _sizes(*values: int) -> list[ctypes.c_int64]:
-    return [ctypes.c_int64(value) for value in values]
-
-
-def _check(failed: int) -> None:
-    if failed:
-        raise MemoryError("There was no memory left for a layer of the flow's network.")
+def _struct(given: Given, rows: Tensor) -> _Given:
+    pointers = (index.data_ptr() for index in given)
+    return _Given(len(given.circular), len(given.linear), rows.shape[1], *pointers)

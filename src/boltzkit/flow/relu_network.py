@@ -1,5 +1,6 @@
 """A fully connected ReLU network on features ``(features, batch)``, whose backward pass wastes nothing."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from boltzkit.flow.conditioner import Linear, affine
 from boltzkit.flow.native_layers import add_bias, mask_and_sum
 
-__all__ = ["ReluNetwork"]
+__all__ = ["ReluNetwork", "activations", "layer_gradients"]
 
 
 class ReluNetwork(nn.Module):
@@ -32,12 +33,17 @@ class ReluNetwork(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map features to results."""
+        weights, biases = self.merged()
+        out: Tensor = _Layers.apply(h, *weights, *biases)  # type: ignore[no-untyped-call]
+        return out
+
+    def merged(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return weights and biases of the layers that are left when the first two are one."""
         weights: list[Tensor] = [layer.weight for layer in self._linears()]
         biases: list[Tensor] = [layer.bias for layer in self._linears()]
         if len(weights) > 2:
             weights[:2], biases[:2] = [weights[1] @ weights[0]], [affine(weights[1], biases[0], biases[1])]
-        out: Tensor = _Layers.apply(h, *weights, *biases)  # type: ignore[no-untyped-call]
-        return out
+        return weights, biases
 
     def start(self, generator: torch.Generator, bias: float) -> None:
         """Draw the hidden layers; the last one starts at zero with a constant bias."""
@@ -51,15 +57,46 @@ class ReluNetwork(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, Linear)]
 
 
+def activations(h: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
+    """Return the features and the results of every hidden layer after its ReLU."""
+    seen = [h]
+    for weight, bias in zip(weights, biases, strict=True):
+        seen.append(add_bias(weight @ seen[-1], bias, relu=True))
+    return seen
+
+
+def layer_gradients(
+    grad: Tensor, seen: Sequence[Tensor], weights: Sequence[Tensor], needed: Sequence[bool]
+) -> tuple[Tensor | None, list[Tensor | None], list[Tensor]]:
+    """Carry a gradient in the results back through all layers.
+
+    Args:
+        grad: the gradient.
+        seen: `activations` of the hidden layers.
+        weights: of all layers.
+        needed: whether the gradient is needed in the features, and in each of the weights.
+
+    Returns:
+        The gradients in the features, in the weights, and in the biases of the hidden layers.
+    """
+    by_weights: list[Tensor | None] = [None] * len(weights)
+    by_biases: list[Tensor] = []
+    for i in reversed(range(len(weights))):
+        if needed[1 + i]:
+            by_weights[i] = grad @ seen[i].mT
+        if i > 0:
+            grad = weights[i].mT @ grad
+            by_biases.insert(0, mask_and_sum(grad, seen[i]))
+    return weights[0].mT @ grad if needed[0] else None, by_weights, by_biases
+
+
 class _Layers(torch.autograd.Function):
     """Affine maps with a ReLU between each two, kept as activations and differentiated in place."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, *parameters: Tensor) -> Tensor:
         weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
-        seen = [h]
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            seen.append(add_bias(weight @ seen[-1], bias, relu=True))
+        seen = activations(h, weights[:-1], biases[:-1])
         ctx.save_for_backward(*seen, *weights)
         return add_bias(weights[-1] @ seen[-1], biases[-1], relu=False)
 
@@ -68,14 +105,5 @@ class _Layers(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         n_layers = len(ctx.saved_tensors) // 2
         seen, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]
-        by_weights: list[Tensor | None] = [None] * n_layers
-        by_biases: list[Tensor | None] = [None] * n_layers
-        by_biases[-1] = mask_and_sum(grad, None)
-        for i in reversed(range(n_layers)):
-            if ctx.needs_input_grad[1 + i]:
-                by_weights[i] = grad @ seen[i].mT
-            if i > 0:
-                grad = weights[i].mT @ grad
-                by_biases[i - 1] = mask_and_sum(grad, seen[i])
-        by_h = weights[0].mT @ grad if ctx.needs_input_grad[0] else None
-        return by_h, *by_weights, *by_biases
+        by_h, by_weights, by_biases = layer_gradients(grad, seen, weights, ctx.needs_input_grad)
+        return by_h, *by_weights, *by_biases, mask_and_sum(grad, None)

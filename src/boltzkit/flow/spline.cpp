@@ -3,13 +3,16 @@
 //
 // A vector holds LANES neighbours of the batch. Arrays are laid out (rows, dims, batch): K rows of widths, K of heights,
 // K of slopes, and the last slope of the dims on the interval, which come first; a circular dim's last slope is its
-// first. Threads share the batch, so that the sum of log-slopes over dims belongs to one of them.
+// first. Values lie in a larger array of rows, dim by dim at given places; a bias is added to the rows of parameters as
+// they are read. Threads share the batch, so that the sum of log-slopes over dims belongs to one of them.
 
 #include "lanes.h"
 
 struct Splines {
     int64_t bins, dims, linear, batch;
-    const float *seam;  // (dims,)
+    const float *seam;     // (dims,)
+    const int64_t *place;  // (dims,): which row of the values belongs to a dim
+    const float *bias;     // (parameters,)
 };
 
 namespace {
@@ -36,9 +39,17 @@ struct Stretch {
         else
             for (int64_t k = 0; k < count; ++k) row[at + k] = v[k];
     }
-    void add(float *row, floats v) const { store(row, load(row) + v); }
-    const float *row(const float *base, int64_t index) const { return base + (index * s.dims + dim) * s.batch; }
-    float *row(float *base, int64_t index) const { return base + (index * s.dims + dim) * s.batch; }
+    template <class T> T *value(T *values) const { return values + s.place[dim] * s.batch; }
+    template <class T> T *row(T *raw, int64_t index) const { return raw + (index * s.dims + dim) * s.batch; }
+    // A parameter with its bias.
+    floats parameter(const float *raw, int64_t index) const {
+        return load(row(raw, index)) + s.bias[index * s.dims + dim];
+    }
+    // Lanes beyond the end of the batch count for nothing.
+    floats counted(floats v) const {
+        for (int64_t k = count; k < LANES; ++k) v[k] = 0;
+        return v;
+    }
 };
 
 // log(1 + e^-|v|) with log1p's accuracy for small e^-|v|: series 2 atanh(t/(2 + t)).
@@ -73,7 +84,7 @@ template <int K> struct Bin {
         floats x_knot = floats{}, y_knot = floats{};
         left = low = floats{}, index = ints{};
         width = size(width_share[0]), height = size(height_share[0]);
-        floats slope = p.load(p.row(raw, 2 * K)), next = slope_at(p, raw, 1), w = width, h = height;
+        floats slope = p.parameter(raw, 2 * K), next = slope_at(p, raw, 1), w = width, h = height;
         raw0 = slope, raw1 = next;
         for (int k = 1; k < K; ++k) {
             x_knot += w, y_knot += h, slope = next;
@@ -87,14 +98,14 @@ template <int K> struct Bin {
     static INLINE_MEMBER floats size(floats share) { return MINIMUM + (1 - K * MINIMUM) * share; }
 
     static INLINE_MEMBER floats slope_at(const Stretch &p, const float *raw, int k) {
-        if (k < K) return p.load(p.row(raw, 2 * K + k));
-        return p.load(p.dim < p.s.linear ? p.row(raw, 3 * K) : p.row(raw, 2 * K));
+        if (k < K) return p.parameter(raw, 2 * K + k);
+        return p.parameter(raw, p.dim < p.s.linear ? 3 * K : 2 * K);
     }
 
     static INLINE_MEMBER void shares(const Stretch &p, const float *raw, int from, floats *share) {
-        floats largest = p.load(p.row(raw, from)), total = floats{};
+        floats largest = p.parameter(raw, from), total = floats{};
         share[0] = largest;
-        for (int k = 1; k < K; ++k) share[k] = p.load(p.row(raw, from + k)), largest = larger(largest, share[k]);
+        for (int k = 1; k < K; ++k) share[k] = p.parameter(raw, from + k), largest = larger(largest, share[k]);
         for (int k = 0; k < K; ++k) share[k] = exponential(share[k] - largest), total += share[k];
         const floats scale = reciprocal(total);
         for (int k = 0; k < K; ++k) share[k] *= scale;
@@ -162,22 +173,42 @@ template <int K> INLINE floats solve(const Stretch &p, const float *raw, floats 
     return inside ? turned_back(clamped(bin.left + bin.width * theta), seam) : y;
 }
 
+// Where gradients in the parameters of one dim go: each to its row, and to the row's sum over the batch.
+template <int K> struct Slopes {
+    float *raw;
+    floats sum[3 * K + 1];
+
+    INLINE_MEMBER void write(const Stretch &p, int index, floats v) {
+        p.store(p.row(raw, index), v);
+        sum[index] += p.count == LANES ? v : p.counted(v);
+    }
+    // Write the sums of a dim, and begin anew.
+    void finish(const Splines &s, int64_t dim, float *bias) {
+        for (int index = 0; index < 3 * K + (dim < s.linear); ++index) {
+            float total = 0;
+            for (int64_t k = 0; k < LANES; ++k) total += sum[index][k];
+            bias[index * s.dims + dim] = total;
+        }
+        std::fill(sum, sum + 3 * K + 1, floats{});
+    }
+};
+
 // Carry gradients of a bin's start and size to the rows before the softmax.
 template <int K>
-INLINE void through_softmax(const Stretch &p, float *out, int from, const floats *share, ints index, floats by_start,
+INLINE void through_softmax(const Stretch &p, Slopes<K> &out, int from, const floats *share, ints index, floats by_start,
                             floats by_size) {
     floats by[K], mean = floats{};
     for (int k = 0; k < K; ++k) {
         by[k] = index > k ? by_start : (index == k ? by_size : floats{});
         mean += share[k] * by[k];
     }
-    for (int k = 0; k < K; ++k) p.store(p.row(out, from + k), (1 - K * MINIMUM) * share[k] * (by[k] - mean));
+    for (int k = 0; k < K; ++k) out.write(p, from + k, (1 - K * MINIMUM) * share[k] * (by[k] - mean));
 }
 
 // Write the gradient in the rows, and return that in x, of to_value y + to_log log dy/dx (or of the inverse) at x.
 template <int K>
 INLINE floats gradient(const Stretch &p, const float *raw, floats x, floats grad, floats grad_log, bool inverse,
-                       float *out) {
+                       Slopes<K> &out) {
     const auto inside = (x >= 0) & (x <= 1);
     // Outside, all is multiplied by zero; at infinity, that would give NaN.
     const floats at = turned(inside ? x : floats{}, p.s.seam[p.dim]);
@@ -203,45 +234,57 @@ INLINE floats gradient(const Stretch &p, const float *raw, floats x, floats grad
     through_softmax<K>(p, out, 0, bin.width_share, bin.index, -by_x, -(by_theta * c.theta + by_s * c.s) * per_width);
     through_softmax<K>(p, out, K, bin.height_share, bin.index, to_value, to_value * share + by_s * per_width);
     const floats slope0 = by_d0 * sigmoid(bin.raw0), slope1 = by_d1 * sigmoid(bin.raw1);
-    for (int k = 0; k < K; ++k)
-        p.store(p.row(out, 2 * K + k), (bin.index == k ? slope0 : floats{}) + (bin.index == k - 1 ? slope1 : floats{}));
     const floats last = bin.index == K - 1 ? slope1 : floats{};
-    if (p.dim < p.s.linear)
-        p.store(p.row(out, 3 * K), last);
-    else
-        p.add(p.row(out, 2 * K), last);
+    const bool circular = p.dim >= p.s.linear;
+    out.write(p, 2 * K, (bin.index == 0 ? slope0 : floats{}) + (circular ? last : floats{}));
+    for (int k = 1; k < K; ++k)
+        out.write(p, 2 * K + k, (bin.index == k ? slope0 : floats{}) + (bin.index == k - 1 ? slope1 : floats{}));
+    if (!circular) out.write(p, 3 * K, last);
     if (inverse) return inside ? outgoing : grad;
     return inside ? by_x : grad;
 }
 
-// Call work(stretch) for every dim and every stretch of the batch, which the threads share. The batch is innermost: each
-// row is then read and written from one end to the other.
-template <class F> int for_all(const Splines &s, int64_t threads, F work) {
+// Call work(stretch) for a thread's share of the batch at one dim. The batch is innermost: each row is then read and
+// written from one end to the other.
+template <class F> void for_stretches(const Splines &s, int64_t dim, int64_t index, int64_t threads, F work) {
     const int64_t blocks = (s.batch + LANES - 1) / LANES, share = (blocks + threads - 1) / threads;
-    return in_parallel(threads, [&](int64_t index) {
-        for (int64_t dim = 0; dim < s.dims; ++dim)
-            for (int64_t block = index * share; block < std::min(blocks, (index + 1) * share); ++block)
-                work(Stretch{s, dim, block * LANES, std::min(LANES, s.batch - block * LANES)});
-    });
+    for (int64_t block = index * share; block < std::min(blocks, (index + 1) * share); ++block)
+        work(Stretch{s, dim, block * LANES, std::min(LANES, s.batch - block * LANES)});
 }
 
 template <int K>
 int forward(const Splines &s, bool inverse, const float *x, const float *raw, float *y, float *log_slope, int64_t threads) {
-    return for_all(s, threads, [&](const Stretch &p) {
-        floats log;
-        const floats in = p.load(p.row(x, 0));
-        p.store(p.row(y, 0), inverse ? solve<K>(p, raw, in, log) : evaluate<K>(p, raw, in, log));
-        p.store(log_slope, p.dim == 0 ? log : p.load(log_slope) + log);
+    return in_parallel(threads, [&](int64_t index) {
+        for (int64_t dim = 0; dim < s.dims; ++dim)
+            for_stretches(s, dim, index, threads, [&](const Stretch &p) {
+                floats log;
+                const floats in = p.load(p.value(x));
+                p.store(p.value(y), inverse ? solve<K>(p, raw, in, log) : evaluate<K>(p, raw, in, log));
+                p.store(log_slope, dim == 0 ? log : p.load(log_slope) + log);
+            });
     });
 }
 
 template <int K>
 int backward(const Splines &s, bool inverse, const float *x, const float *raw, const float *grad, const float *grad_log,
-             float *grad_x, float *grad_raw, int64_t threads) {
-    return for_all(s, threads, [&](const Stretch &p) {
-        const floats in = p.load(p.row(x, 0)), to_value = p.load(p.row(grad, 0)), to_log = p.load(grad_log);
-        p.store(p.row(grad_x, 0), gradient<K>(p, raw, in, to_value, to_log, inverse, grad_raw));
+             float *grad_x, float *grad_raw, float *grad_bias, int64_t threads) {
+    const int64_t parameters = 3 * K * s.dims + s.linear;
+    std::vector<float> sums(threads * parameters);
+    const int failed = in_parallel(threads, [&](int64_t index) {
+        Slopes<K> out{grad_raw, {}};
+        for (int64_t dim = 0; dim < s.dims; ++dim) {
+            for_stretches(s, dim, index, threads, [&](const Stretch &p) {
+                const floats in = p.load(p.value(x)), to_value = p.load(p.value(grad)), to_log = p.load(grad_log);
+                p.store(p.value(grad_x), gradient<K>(p, raw, in, to_value, to_log, inverse, out));
+            });
+            out.finish(s, dim, sums.data() + index * parameters);
+        }
     });
+    for (int64_t k = 0; k < parameters; ++k) {
+        grad_bias[k] = 0;
+        for (int64_t index = 0; index < threads; ++index) grad_bias[k] += sums[index * parameters + k];
+    }
+    return failed;
 }
 
 }  // namespace
@@ -260,6 +303,7 @@ extern "C" int spline_forward(const Splines *s, int64_t inverse, const float *x,
     FOR_BINS(forward, inverse != 0, x, raw, y, log_slope, threads)
 }
 extern "C" int spline_backward(const Splines *s, int64_t inverse, const float *x, const float *raw, const float *grad,
-                               const float *grad_log, float *grad_x, float *grad_raw, int64_t threads) {
-    FOR_BINS(backward, inverse != 0, x, raw, grad, grad_log, grad_x, grad_raw, threads)
+                               const float *grad_log, float *grad_x, float *grad_raw, float *grad_bias,
+                               int64_t threads) {
+    FOR_BINS(backward, inverse != 0, x, raw, grad, grad_log, grad_x, grad_raw, grad_bias, threads)
 }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from boltzkit.flow.native_spline import native_backward, native_forward, native_ready
+from boltzkit.flow.native_spline import NativeSplines, native_backward, native_forward, native_ready
 from boltzkit.flow.spline_kernel import evaluate, evaluate_gradient, solve, solve_gradient
 
 __all__ = ["Splines", "n_parameters", "spline", "spline_inverse"]
@@ -72,8 +72,8 @@ class _Spline(torch.autograd.Function):
         ctx.splines, ctx.gradient = splines, gradient
         ctx.native = splines.compiled and native_ready(x, splines.n_bins)
         if ctx.native:
-            sizes = splines.n_bins, splines.n_linear
-            value, total = native_forward(x, raw, splines.seam, *sizes, inverse=kernel is solve)
+            x, raw, value = x.contiguous(), raw.contiguous(), torch.empty(x.shape, dtype=x.dtype)
+            total = native_forward(x, raw, _native(splines, raw), inverse=kernel is solve, out=value)
         else:
             value, log_slope = _run(kernel, splines, x, raw)
             total = log_slope.sum(0)
@@ -87,14 +87,22 @@ class _Spline(torch.autograd.Function):
         x, raw = ctx.saved_tensors
         n_bins, n_linear = ctx.splines.n_bins, ctx.splines.n_linear
         if ctx.native:
-            inverse = ctx.gradient is solve_gradient
-            found = native_backward(x, raw, ctx.splines.seam, n_bins, n_linear, inverse, grad, grad_log_slope)
-            return *found, None, None, None
+            inverse, grad_x = ctx.gradient is solve_gradient, torch.empty_like(x)
+            native = _native(ctx.splines, raw)
+            grad_raw, _ = native_backward(x, raw, native, grad, grad_log_slope, inverse=inverse, out=grad_x)
+            return grad_x, grad_raw, None, None, None
         incoming = grad, grad_log_slope.expand(x.shape)
         grad_x, rows = _run(ctx.gradient, ctx.splines, x, raw, *incoming)
         rows[2 * n_bins, n_linear:] += rows[3 * n_bins, n_linear:]
         # The rows of last slopes end with the circles', which are no parameters: what comes before is in place.
         return grad_x, rows.view(-1, x.shape[1])[: raw.shape[0]], None, None, None
+
+
+def _native(splines: Splines, raw: Tensor) -> NativeSplines:
+    """Return what the kernel needs for values that lie in order, and parameters without a bias."""
+    place, bias = torch.arange(len(splines.seam)), torch.zeros(len(raw), 1)
+    seam = splines.seam.to(torch.float32).contiguous()
+    return NativeSplines(splines.n_bins, splines.n_linear, seam, place, bias)
 
 
 def _run(

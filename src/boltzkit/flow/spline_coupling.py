@@ -1,7 +1,7 @@
 """Spline coupling on the unit box (Durkan et al., 2019; circular dims: Rezende et al., 2020)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from boltzkit.coordinates.bijection import Bijection
+from boltzkit.flow.fused_coupling import CouplingPlan, fused_coupling
+from boltzkit.flow.native_layers import Given
+from boltzkit.flow.native_spline import native_ready
 from boltzkit.flow.relu_network import ReluNetwork
 from boltzkit.flow.spline import Splines, n_parameters, spline, spline_inverse
 
 __all__ = ["IDENTITY_BIAS", "SplineCoupling"]
-
-_Map = Callable[[Tensor, Tensor, Splines], tuple[Tensor, Tensor]]
 
 IDENTITY_BIAS = math.log(math.exp(0.999) - 1)
 """Equal logits give equal bins, and 0.001 + softplus of this is a slope of 1: the identity."""
@@ -37,7 +38,7 @@ class SplineCoupling(Bijection):
             coupling, are the paper's random periodic shifts between couplings, seen in a frame that turns with them.
         hidden: widths of the network's hidden layers.
         n_bins: bins of each spline.
-        compiled: use the splines' C++ kernel.
+        compiled: use C++ kernels, where they can (float32 on a CPU; 4, 8 or 16 bins).
     """
 
     given_circular: Tensor
@@ -55,6 +56,8 @@ class SplineCoupling(Bijection):
         compiled: bool = True,
     ) -> None:
         super().__init__()
+        if sorted([*given, *changed]) != list(range(len(seams))):
+            raise ValueError(f"Each of {len(seams)} dims is given or changed, not {given} and {changed}.")
         self.n_bins, self.compiled = n_bins, compiled
         given_circular = [dim for dim in given if seams[dim] is not None]
         given_linear = [dim for dim in given if seams[dim] is None]
@@ -81,20 +84,31 @@ class SplineCoupling(Bijection):
 
     def transform(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(x, log|∂x/∂z|)`` by the splines' roots."""
-        return self._move(z, spline_inverse)
+        return self._move(z, inverse=True)
 
     def inverse(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(z, log|∂z/∂x|)`` by the splines."""
-        return self._move(x, spline)
+        return self._move(x, inverse=False)
 
-    def _move(self, x: Tensor, map_: _Map) -> tuple[Tensor, Tensor]:
+    def _move(self, x: Tensor, *, inverse: bool) -> tuple[Tensor, Tensor]:
         rows = x.reshape(-1, x.shape[-1]).mT.contiguous()
+        native = self.compiled and native_ready(rows, self.n_bins)
+        moved, log_det = (self._fused if native else self._plain)(rows, inverse)
+        return moved.mT.reshape(x.shape), log_det.reshape(x.shape[:-1])
+
+    def _plain(self, rows: Tensor, inverse: bool) -> tuple[Tensor, Tensor]:
         features: Tensor = _Features.apply(rows, self.given_circular, self.given_linear)  # type: ignore[no-untyped-call]
-        raw = self.network(features)
-        splines = Splines(self.n_bins, self.n_linear, self.seam, self.compiled)
-        moved, log_det = map_(rows.index_select(0, self.changed), raw, splines)
-        rows = rows.index_copy(0, self.changed, moved)
-        return rows.mT.reshape(x.shape), log_det.reshape(x.shape[:-1])
+        splines = Splines(self.n_bins, self.n_linear, self.seam, compiled=False)
+        map_ = spline_inverse if inverse else spline
+        moved, log_det = map_(rows.index_select(0, self.changed), self.network(features), splines)
+        return rows.index_copy(0, self.changed, moved), log_det
+
+    def _fused(self, rows: Tensor, inverse: bool) -> tuple[Tensor, Tensor]:
+        given = Given(self.given_circular, self.given_linear)
+        seam = self.seam.to(rows.dtype)
+        plan = CouplingPlan(given, self.changed, seam, self.n_bins, self.n_linear, inverse)
+        weights, biases = self.network.merged()
+        return fused_coupling(rows, plan, weights, biases)
 
 
 class _Features(torch.autograd.Function):

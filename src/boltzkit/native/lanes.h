@@ -101,6 +101,19 @@ template <class V> INLINE V hyperbolic_tangent(V v) {
     return v < 0 ? -positive : positive;
 }
 
+// Cosine and sine of 2 pi v, for v within [0, 1]: about the nearest quarter of a turn, |r| <= pi/4, by Taylor series.
+INLINE void cosine_and_sine_of_turns(floats v, floats &cosine, floats &sine) {
+    const floats shifted = 4.0f * v + 12582912.0f, quarters = shifted - 12582912.0f;
+    const floats r = (4.0f * v - quarters) * 1.5707963268f, z = r * r;
+    const floats s = r * (1.0f + z * (-0.16666667f + z * (0.0083333333f + z * (-1.9841270e-4f + z * 2.7557319e-6f))));
+    const floats c = 1.0f + z * (-0.5f + z * (0.041666667f + z * (-0.0013888889f + z * (2.4801587e-5f - z * 2.7557319e-7f))));
+    const ints quarter = (ints)shifted;
+    const auto crossed = (quarter & 1) != 0;
+    const floats along = crossed ? s : c, across = crossed ? c : s;
+    cosine = ((quarter + 1) & 2) != 0 ? -along : along;
+    sine = (quarter & 2) != 0 ? -across : across;
+}
+
 // The angle in [0, pi] of a point with y >= 0.
 INLINE floats angle_of(floats y, floats x) {
     const floats ax = magnitude(x);

@@ -13,6 +13,7 @@ from boltzkit.energy.forcefield.generalised_born import GeneralisedBorn
 from boltzkit.energy.forcefield.nonbonded import Nonbonded
 from boltzkit.energy.forcefield.term import Term
 from boltzkit.native import load_library
+from boltzkit.native.call import call
 
 __all__ = ["NativeTerms"]
 
@@ -38,7 +39,8 @@ class NativeTerms:
     """
 
     def __init__(self, library: ctypes.CDLL, terms: Iterable[Term], n_atoms: int, dtype: torch.dtype) -> None:
-        self._function = library.energies_float if dtype == torch.float32 else library.energies_double
+        self._library = library
+        self._function = "energies_float" if dtype == torch.float32 else "energies_double"
         self._dtype, self._arrays = dtype, {"none": torch.empty(0)}
         self._tables = _Tables(atoms=n_atoms)
         for term in terms:
@@ -59,17 +61,7 @@ class NativeTerms:
         x = x.to(self._dtype).contiguous()
         energy = x.new_empty(len(x))
         slope = torch.empty_like(x) if gradient else x.new_empty(0)
-        pointers = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (x, energy))
-        failed = self._function(
-            ctypes.byref(self._tables),
-            next(pointers),
-            ctypes.c_int64(len(x)),
-            next(pointers),
-            ctypes.c_void_p(slope.data_ptr() if gradient else None),
-            ctypes.c_int64(torch.get_num_threads()),
-        )
-        if failed:
-            raise MemoryError(f"The force field's kernel had no memory for {len(x)} configurations.")
+        call(self._library, self._function, self._tables, x, len(x), energy, slope if gradient else None)
         return energy, slope
 
     def bonds(self, term: HarmonicBonds) -> None:
