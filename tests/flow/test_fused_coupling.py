@@ -73,6 +73,14 @@ def test_bits_do_not_depend_on_the_layout_of_the_batch():
     assert all(torch.equal(a, b) for a, b in zip(rowwise, columnwise, strict=True))
 
 
+def test_a_second_backward_pass_is_refused():
+    made = coupling(*GIVENS["both kinds"])
+    _, log_det = made.inverse(torch.rand(5, len(SEAMS), generator=generator(6, "x")))
+    log_det.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated once"):
+        log_det.sum().backward()
+
+
 def test_what_is_frozen_gets_no_gradient():
     made = coupling(*GIVENS["both kinds"]).requires_grad_(False)
     x = torch.rand(5, len(SEAMS), generator=generator(4, "x")).requires_grad_()

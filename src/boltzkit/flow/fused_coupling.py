@@ -71,12 +71,20 @@ class _Coupling(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, grad_log: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.plan is None:
+            raise RuntimeError(
+                "A spline coupling can be differentiated once: its parameters are gone. Evaluate it again."
+            )
         x, raw, bias, *rest = ctx.saved_tensors
         plan, seen, weights = ctx.plan, rest[: len(rest) // 2], rest[len(rest) // 2 :]
         needs_rows, _, *needs_parameters = ctx.needs_input_grad
         grad, by_rows = grad.contiguous(), torch.empty_like(x)
         splines = plan.splines(bias)
-        by_raw, by_bias = native_backward(x, raw, splines, grad, grad_log, inverse=plan.inverse, out=by_rows)
+        # The splines' parameters, the largest of all arrays, are needed for the last time: their gradient replaces them.
+        by_raw, by_bias = native_backward(
+            x, raw, splines, grad, grad_log, inverse=plan.inverse, out=by_rows, in_place=True
+        )
+        ctx.plan = None
         by_h, by_weights, by_biases = layer_gradients(by_raw, seen, weights, [needs_rows, *needs_parameters])
         if by_h is not None:
             native_features_backward(plan.given, seen[0], by_h, grad, by_rows)

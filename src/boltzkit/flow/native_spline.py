@@ -67,6 +67,7 @@ def native_backward(
     *,
     inverse: bool,
     out: Tensor,
+    in_place: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Write the gradient in the moved rows to out; return those in raw and, its sums, in the bias.
 
@@ -78,9 +79,11 @@ def native_backward(
         grad_log: that in the log-slopes, ``(batch,)``.
         inverse: whether the map was the inverse.
         out: like x.
+        in_place: overwrite raw with its gradient, which saves a third of the traffic with memory.
     """
     grad, grad_log = grad.contiguous(), grad_log.contiguous()
-    grad_raw, grad_bias = torch.empty_like(raw), torch.empty_like(splines.bias)
+    grad_raw = raw if in_place else torch.empty_like(raw)
+    grad_bias = torch.empty_like(splines.bias)
     arrays = (x, raw, grad, grad_log, out, grad_raw, grad_bias)
     call(_library(), "spline_backward", _struct(splines, x), int(inverse), *arrays)
     return grad_raw, grad_bias

@@ -45,11 +45,6 @@ struct Stretch {
     floats parameter(const float *raw, int64_t index) const {
         return load(row(raw, index)) + s.bias[index * s.dims + dim];
     }
-    // Lanes beyond the end of the batch count for nothing.
-    floats counted(floats v) const {
-        for (int64_t k = count; k < LANES; ++k) v[k] = 0;
-        return v;
-    }
 };
 
 // log(1 + e^-|v|) with log1p's accuracy for small e^-|v|: series 2 atanh(t/(2 + t)).
@@ -173,42 +168,22 @@ template <int K> INLINE floats solve(const Stretch &p, const float *raw, floats 
     return inside ? turned_back(clamped(bin.left + bin.width * theta), seam) : y;
 }
 
-// Where gradients in the parameters of one dim go: each to its row, and to the row's sum over the batch.
-template <int K> struct Slopes {
-    float *raw;
-    floats sum[3 * K + 1];
-
-    INLINE_MEMBER void write(const Stretch &p, int index, floats v) {
-        p.store(p.row(raw, index), v);
-        sum[index] += p.count == LANES ? v : p.counted(v);
-    }
-    // Write the sums of a dim, and begin anew.
-    void finish(const Splines &s, int64_t dim, float *bias) {
-        for (int index = 0; index < 3 * K + (dim < s.linear); ++index) {
-            float total = 0;
-            for (int64_t k = 0; k < LANES; ++k) total += sum[index][k];
-            bias[index * s.dims + dim] = total;
-        }
-        std::fill(sum, sum + 3 * K + 1, floats{});
-    }
-};
-
 // Carry gradients of a bin's start and size to the rows before the softmax.
 template <int K>
-INLINE void through_softmax(const Stretch &p, Slopes<K> &out, int from, const floats *share, ints index, floats by_start,
+INLINE void through_softmax(const Stretch &p, float *out, int from, const floats *share, ints index, floats by_start,
                             floats by_size) {
     floats by[K], mean = floats{};
     for (int k = 0; k < K; ++k) {
         by[k] = index > k ? by_start : (index == k ? by_size : floats{});
         mean += share[k] * by[k];
     }
-    for (int k = 0; k < K; ++k) out.write(p, from + k, (1 - K * MINIMUM) * share[k] * (by[k] - mean));
+    for (int k = 0; k < K; ++k) p.store(p.row(out, from + k), (1 - K * MINIMUM) * share[k] * (by[k] - mean));
 }
 
-// Write the gradient in the rows, and return that in x, of to_value y + to_log log dy/dx (or of the inverse) at x.
+// Write the gradient in the rows, which may be the rows themselves, and return that in x, of to_value y + to_log log dy/dx (or of the inverse) at x.
 template <int K>
 INLINE floats gradient(const Stretch &p, const float *raw, floats x, floats grad, floats grad_log, bool inverse,
-                       Slopes<K> &out) {
+                       float *out) {
     const auto inside = (x >= 0) & (x <= 1);
     // Outside, all is multiplied by zero; at infinity, that would give NaN.
     const floats at = turned(inside ? x : floats{}, p.s.seam[p.dim]);
@@ -236,27 +211,46 @@ INLINE floats gradient(const Stretch &p, const float *raw, floats x, floats grad
     const floats slope0 = by_d0 * sigmoid(bin.raw0), slope1 = by_d1 * sigmoid(bin.raw1);
     const floats last = bin.index == K - 1 ? slope1 : floats{};
     const bool circular = p.dim >= p.s.linear;
-    out.write(p, 2 * K, (bin.index == 0 ? slope0 : floats{}) + (circular ? last : floats{}));
+    p.store(p.row(out, 2 * K), (bin.index == 0 ? slope0 : floats{}) + (circular ? last : floats{}));
     for (int k = 1; k < K; ++k)
-        out.write(p, 2 * K + k, (bin.index == k ? slope0 : floats{}) + (bin.index == k - 1 ? slope1 : floats{}));
-    if (!circular) out.write(p, 3 * K, last);
+        p.store(p.row(out, 2 * K + k), (bin.index == k ? slope0 : floats{}) + (bin.index == k - 1 ? slope1 : floats{}));
+    if (!circular) p.store(p.row(out, 3 * K), last);
     if (inverse) return inside ? outgoing : grad;
     return inside ? by_x : grad;
 }
 
-// Call work(stretch) for a thread's share of the batch at one dim. The batch is innermost: each row is then read and
-// written from one end to the other.
-template <class F> void for_stretches(const Splines &s, int64_t dim, int64_t index, int64_t threads, F work) {
-    const int64_t blocks = (s.batch + LANES - 1) / LANES, share = (blocks + threads - 1) / threads;
-    for (int64_t block = index * share; block < std::min(blocks, (index + 1) * share); ++block)
-        work(Stretch{s, dim, block * LANES, std::min(LANES, s.batch - block * LANES)});
-}
+// A thread's share of the batch, in whole vectors.
+struct Share {
+    int64_t begin, end;
+    Share(const Splines &s, int64_t index, int64_t threads) {
+        const int64_t blocks = (s.batch + LANES - 1) / LANES, size = (blocks + threads - 1) / threads * LANES;
+        begin = std::min(s.batch, index * size), end = std::min(s.batch, begin + size);
+    }
+    // Call work(stretch) along it at one dim. The batch is innermost: each row is read and written from end to end.
+    template <class F> void at(const Splines &s, int64_t dim, F work) const {
+        for (int64_t k = begin; k < end; k += LANES) work(Stretch{s, dim, k, std::min(LANES, end - k)});
+    }
+    float sum(const float *row) const {
+        floats total = floats{};
+        int64_t k = begin;
+        for (; k + LANES <= end; k += LANES) {
+            floats v;
+            std::memcpy(&v, row + k, sizeof v);
+            total += v;
+        }
+        float rest = 0;
+        for (; k < end; ++k) rest += row[k];
+        for (int64_t lane = 0; lane < LANES; ++lane) rest += total[lane];
+        return rest;
+    }
+};
 
 template <int K>
 int forward(const Splines &s, bool inverse, const float *x, const float *raw, float *y, float *log_slope, int64_t threads) {
     return in_parallel(threads, [&](int64_t index) {
+        const Share share(s, index, threads);
         for (int64_t dim = 0; dim < s.dims; ++dim)
-            for_stretches(s, dim, index, threads, [&](const Stretch &p) {
+            share.at(s, dim, [&](const Stretch &p) {
                 floats log;
                 const floats in = p.load(p.value(x));
                 p.store(p.value(y), inverse ? solve<K>(p, raw, in, log) : evaluate<K>(p, raw, in, log));
@@ -271,13 +265,15 @@ int backward(const Splines &s, bool inverse, const float *x, const float *raw, c
     const int64_t parameters = 3 * K * s.dims + s.linear;
     std::vector<float> sums(threads * parameters);
     const int failed = in_parallel(threads, [&](int64_t index) {
-        Slopes<K> out{grad_raw, {}};
+        const Share share(s, index, threads);
+        float *own = sums.data() + index * parameters;
         for (int64_t dim = 0; dim < s.dims; ++dim) {
-            for_stretches(s, dim, index, threads, [&](const Stretch &p) {
+            share.at(s, dim, [&](const Stretch &p) {
                 const floats in = p.load(p.value(x)), to_value = p.load(p.value(grad)), to_log = p.load(grad_log);
-                p.store(p.value(grad_x), gradient<K>(p, raw, in, to_value, to_log, inverse, out));
+                p.store(p.value(grad_x), gradient<K>(p, raw, in, to_value, to_log, inverse, grad_raw));
             });
-            out.finish(s, dim, sums.data() + index * parameters);
+            for (int row = 0; row < 3 * K + (dim < s.linear); ++row)
+                own[row * s.dims + dim] = share.sum(grad_raw + (row * s.dims + dim) * s.batch);
         }
     });
     for (int64_t k = 0; k < parameters; ++k) {
