@@ -16,7 +16,8 @@ _MOLECULES = (
     "-".join(["ACE", *["ALA"] * 28, "NME"]),
 )
 """From 22 to about 300 atoms."""
-_BATCHES = {"energy": 4096, "flow": 1024}
+_DIPEPTIDES = ("alanine-dipeptide", "alanine-dipeptide-cartesian")
+_BATCHES = {"energy": 4096, "flow": 1024, "simulate": 512}
 
 
 def benchmark(
@@ -34,7 +35,8 @@ def benchmark(
 
     A busy machine slows all contenders alike, so the ratios hold where the times do not. `energy` times the batched
     force field against OpenMM's platforms; `flow` times one training step and sampling of the spline flow against
-    nflows, normflows and zuko, and against its own matrix products.
+    nflows, normflows and zuko, and against its own matrix products; `simulate` measures how many independent samples
+    the batched sampler and molecular dynamics, batched and by OpenMM, make in an hour.
 
     **Examples**
 
@@ -42,6 +44,7 @@ def benchmark(
     boltzkit benchmark energy
     boltzkit benchmark energy --molecule alanine-hexapeptide --molecule ACE-TRP-NME
     boltzkit benchmark flow --no-opponents
+    boltzkit benchmark simulate
     ```
 
     **Files in the folder**
@@ -50,12 +53,13 @@ def benchmark(
     - `cost.png`: cost of an energy against the number of atoms
 
     Args:
-        name: What to time: energy or flow.
+        name: What to time: energy, flow or simulate.
         out: Folder of the results: runs/benchmark- and the name by default.
-        batch: Configurations or samples per call: 4096 for energies and 1024 for flows by default.
-        rounds: How often each contender is timed; medians are reported.
-        molecule: For energies, name or sequence of a molecule; repeat it for more. From 22 to about 300 atoms by
+        batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows and 512 for simulations by
             default.
+        rounds: How often each contender is timed; medians are reported.
+        molecule: For energies and simulations, name or sequence of a molecule; repeat it for more. From 22 to about 300
+            atoms, and alanine dipeptide in both force fields by default.
         compiled: For energies, compile forces that run in torch (half a minute per molecule that has any).
         opponents: For flows, time the other libraries too.
     """
@@ -65,11 +69,20 @@ def benchmark(
     if batch < 4 or rounds < 1:
         raise UserError(f"A benchmark needs a batch of 4 and one round, not {batch} and {rounds}.")
     folder = Path(f"runs/benchmark-{name}") if out is None else out
-    from boltzkit.benchmark import EnergyBenchmark, FlowBenchmark, benchmark_energy, benchmark_flow
+    from boltzkit.benchmark import (
+        EnergyBenchmark,
+        FlowBenchmark,
+        SimulationBenchmark,
+        benchmark_energy,
+        benchmark_flow,
+        benchmark_simulate,
+    )
 
-    result: EnergyBenchmark | FlowBenchmark
+    result: EnergyBenchmark | FlowBenchmark | SimulationBenchmark
     if name == "energy":
         result = benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
+    elif name == "simulate":
+        result = benchmark_simulate(molecule or _DIPEPTIDES, batch, rounds, tell=tell)
     else:
         result = benchmark_flow(batch=batch, rounds=rounds, opponents=opponents, tell=tell)
     result.write(folder)

@@ -1,19 +1,33 @@
-"""Simulations that make energy-labelled data: a batched sampler on the torch force field."""
+"""Simulations that make energy-labelled data: a batched sampler, and molecular dynamics in several protocols."""
 
 from boltzkit.simulate.autocorrelation import autocorrelation_time, effective_samples
+from boltzkit.simulate.dynamics import DynamicsConfig
 from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched
 from boltzkit.simulate.internal_space import InternalSpace
+from boltzkit.simulate.minima import MinimaSearch, find_minima
+from boltzkit.simulate.molecular_dynamics import MDSimulation, simulate_md
+from boltzkit.simulate.presets import PRESETS, preset
+from boltzkit.simulate.protocols import PROTOCOLS, find_protocol
 from boltzkit.simulate.quality import Observable, Quality, assess
+from boltzkit.simulate.replica_exchange import ReplicaExchangeSimulation, simulate_replica_exchange
+from boltzkit.simulate.seeded import SeededSimulation, simulate_seeded
 from boltzkit.simulate.space import CartesianSpace, PlainSpace, Space
 from boltzkit.simulate.tempering import Sweep, Tempering, TemperingConfig
 
 __all__ = [
+    "PRESETS",
+    "PROTOCOLS",
     "BatchedSimulation",
     "CartesianSpace",
+    "DynamicsConfig",
     "InternalSpace",
+    "MDSimulation",
+    "MinimaSearch",
     "Observable",
     "PlainSpace",
     "Quality",
+    "ReplicaExchangeSimulation",
+    "SeededSimulation",
     "Space",
     "Sweep",
     "Tempering",
@@ -21,5 +35,11 @@ __all__ = [
     "assess",
     "autocorrelation_time",
     "effective_samples",
+    "find_minima",
+    "find_protocol",
+    "preset",
     "simulate_batched",
+    "simulate_md",
+    "simulate_replica_exchange",
+    "simulate_seeded",
 ]

@@ -24,7 +24,14 @@ class Moved(NamedTuple):
 
 
 def hamiltonian(
-    walkers: Evaluated, space: Space, beta: Tensor, step: Tensor, leaps: int, generator: torch.Generator
+    walkers: Evaluated,
+    space: Space,
+    beta: Tensor,
+    step: Tensor,
+    leaps: int,
+    generator: torch.Generator,
+    *,
+    measure: float = 1.0,
 ) -> Moved:
     """Follow Hamilton's equations for some leapfrog steps from random velocities (Duane et al., 1987).
 
@@ -35,18 +42,19 @@ def hamiltonian(
         step: step size per temperature, ``(temperatures, 1)``.
         leaps: leapfrog steps.
         generator: for velocities and acceptance.
+        measure: exponent of the measure; 1 for the density of the target.
     """
     wide = (...,) + (None,) * len(space.event_shape)
     stride, weight = step[wide] * space.scale, beta[wide]
     velocity = torch.randn(walkers.y.shape, generator=generator, dtype=walkers.y.dtype)
-    before = _hamiltonian(walkers, velocity, beta)
+    before = _hamiltonian(walkers, velocity, beta, measure)
     new = walkers
     for leap in range(leaps):
-        kick = stride * (weight * new.energy_slope - new.measure_slope)
+        kick = stride * (weight * new.energy_slope - measure * new.measure_slope)
         velocity = velocity - (0.5 * kick if leap == 0 else kick)
         new = space.evaluate(new.y + stride * velocity)
-    velocity = velocity - 0.5 * stride * (weight * new.energy_slope - new.measure_slope)
-    return _accept(walkers, new, before - _hamiltonian(new, velocity, beta), generator)
+    velocity = velocity - 0.5 * stride * (weight * new.energy_slope - measure * new.measure_slope)
+    return _accept(walkers, new, before - _hamiltonian(new, velocity, beta, measure), generator)
 
 
 def turn(
@@ -79,12 +87,12 @@ def swap(walkers: Evaluated, beta: Tensor, odd: bool, generator: torch.Generator
     return Moved(Evaluated(*moved), accepted)
 
 
-def _potential(walkers: Evaluated, beta: Tensor) -> Tensor:
-    return beta * walkers.energy - walkers.log_measure
+def _potential(walkers: Evaluated, beta: Tensor, measure: float = 1.0) -> Tensor:
+    return beta * walkers.energy - measure * walkers.log_measure
 
 
-def _hamiltonian(walkers: Evaluated, velocity: Tensor, beta: Tensor) -> Tensor:
-    return _potential(walkers, beta) + 0.5 * velocity.square().flatten(2).sum(-1)
+def _hamiltonian(walkers: Evaluated, velocity: Tensor, beta: Tensor, measure: float) -> Tensor:
+    return _potential(walkers, beta, measure) + 0.5 * velocity.square().flatten(2).sum(-1)
 
 
 def _accept(old: Evaluated, new: Evaluated, gain: Tensor, generator: torch.Generator) -> Moved:

@@ -1,0 +1,160 @@
+"""From a simulation that goes on segment by segment to datasets: one loop for all protocols."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from boltzkit.data import About, DatasetWriter, Split
+from boltzkit.data.energies import PotentialEnergy
+from boltzkit.errors import Interrupted
+from boltzkit.interrupt import stop_requested
+from boltzkit.molecule import Molecule
+from boltzkit.simulate.protocol import Protocol
+from boltzkit.simulate.state_file import Stand, claimed, read_stand, write_stand
+
+__all__ = ["Check", "Recorded", "Run", "Tell", "record"]
+
+Tell = Callable[[str], None]
+Check = Callable[[], None]
+"""Raises `Interrupted` when a stop was asked for; a run calls it where a segment takes long."""
+
+
+class Recorded(NamedTuple):
+    """What one segment adds to a dataset."""
+
+    x: Tensor
+    """Positions, ``(trajectories, frames, atoms, 3)`` nm."""
+    trajectory: int
+    """Number of the first of these trajectories, counted from the run's first."""
+    frame: int
+    """Number of the first frame."""
+
+
+class Run(ABC):
+    """A simulation cut into segments, each a function of the state before it and of its own number.
+
+    Attributes:
+        trajectories: trajectories in all; those with the last numbers are for validation.
+        segments: segments in all.
+        folders: where samples at each temperature go, below the dataset folder; the target's own go to ``""``.
+    """
+
+    trajectories: int
+    segments: int
+    folders: Mapping[float, str]
+
+    @abstractmethod
+    def start(self, tell: Tell) -> None:
+        """Take the state before the first segment."""
+
+    @abstractmethod
+    def advance(self, segment: int, check: Check) -> Mapping[float, Recorded]:
+        """Run one segment and return what is to be stored, by temperature; nothing while equilibrating."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return tensors and numbers that `restore` takes."""
+
+    @abstractmethod
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Take the state of a stopped run."""
+
+    @abstractmethod
+    def report(self) -> str:
+        """Return what a person watches, after a segment."""
+
+
+def record(molecule: Molecule, config: Protocol, run: Run, out: Path, tell: Tell) -> None:
+    """Run all segments that are missing and commit each as shards, trajectories for validation apart.
+
+    Energies are computed in double precision from the positions as they are stored. After a kill at any moment the
+    same call goes on with the same results.
+    """
+    energy = PotentialEnergy(molecule)
+    path = out / f"sampler-{config.split}-{config.run_seed}.safetensors"
+    with ExitStack() as stack:
+        writers = {t: stack.enter_context(_writer(molecule, config, run, out, t)) for t in run.folders}
+        stopping = stack.enter_context(stop_requested())
+
+        def check() -> None:
+            if stopping():
+                stored = sum(writer.n_committed for writer in writers.values())
+                raise Interrupted(
+                    f"Stopped after {stored:,} samples; the same command goes on with the rest."
+                )
+
+        stand = _resume(path, config, run) or _begin(path, config, run, writers, tell)
+        while stand.segments < run.segments:
+            check()
+            for temperature, recorded in run.advance(stand.segments, check).items():
+                _store(writers[temperature], config, run, stand, recorded, energy)
+            stand.segments += 1
+            stand.tensors, stand.numbers = run.state()
+            write_stand(path, stand)
+            stored = sum(writer.n_committed for writer in writers.values())
+            tell(f"segment {stand.segments} of {run.segments}: {stored:,} samples, {run.report()}")
+
+
+def _writer(molecule: Molecule, config: Protocol, run: Run, out: Path, temperature: float) -> DatasetWriter:
+    about = About.of(molecule, temperature, bias=config.bias, source={"protocol": config.title})
+    return DatasetWriter(out / run.folders[temperature], about)
+
+
+def _begin(
+    path: Path, config: Protocol, run: Run, writers: Mapping[float, DatasetWriter], tell: Tell
+) -> Stand:
+    first = max(claimed(path), *(writer.next_trajectory for writer in writers.values()))
+    run.start(tell)
+    stand = Stand(0, first, run.trajectories, config.identity(), *run.state())
+    write_stand(path, stand)
+    return stand
+
+
+def _resume(path: Path, config: Protocol, run: Run) -> Stand | None:
+    stand = read_stand(path, config.identity())
+    if stand is not None:
+        run.restore(stand.tensors, stand.numbers)
+    return stand
+
+
+def _store(
+    writer: DatasetWriter,
+    config: Protocol,
+    run: Run,
+    stand: Stand,
+    recorded: Recorded,
+    energy: PotentialEnergy,
+) -> None:
+    kept = run.trajectories - round(config.validation * run.trajectories)
+    cut = min(max(kept - recorded.trajectory, 0), len(recorded.x))
+    parts: tuple[tuple[Split, int, int], ...] = (
+        (config.split, 0, cut),
+        ("validation", cut, len(recorded.x)),
+    )
+    for split, start, end in parts:
+        key = f"{config.split} seed {config.run_seed} segment {stand.segments} {split}"
+        # A run that was killed between its shards and its state file finds some of them there already.
+        if end > start and key not in writer:
+            first = stand.first_trajectory + recorded.trajectory + start
+            columns = _columns(recorded.x[start:end], first, recorded.frame, energy)
+            # The first shard of a run says how it was made; the manifest need not repeat it for every one.
+            settings = {"config": stand.config} if recorded.frame == 0 else {}
+            writer.append(key, split, columns, source={"seed": config.run_seed, **settings})
+
+
+def _columns(x: Tensor, first: int, frame: int, energy: PotentialEnergy) -> dict[str, Any]:
+    """Return the columns of ``(trajectories, frames, atoms, 3)`` positions, trajectory by trajectory."""
+    n, frames = x.shape[:2]
+    # Centred in the precision of the simulation: far from the origin, single precision has no decimals left.
+    flat = (x - x.mean(-2, keepdim=True)).float().reshape(-1, *x.shape[2:]).numpy()
+    return {
+        "positions": flat,
+        "energy": energy(flat),
+        "trajectory": torch.arange(first, first + n).repeat_interleave(frames),
+        "frame": torch.arange(frame, frame + frames).repeat(n),
+    }
