@@ -17,6 +17,7 @@ GOOD = Reweighting(
     effective=5_000.0,
     ess=Estimate(0.5, 0.49, 0.51, 0.005),
     ess_clipped=0.5,
+    ess_clipped_se=0.01,
     largest_share=0.001,
     pareto_k=0.2,
     log_z=1.0,

@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from boltzkit.ensemble.blocks import summed
 from boltzkit.errors import UserError
 from boltzkit.weights import Estimate, LogWeights, normal_quantile
 
@@ -39,7 +40,9 @@ def weighted_mean(weights: LogWeights, values: Tensor, confidence: float = 0.95)
     return Estimate.symmetric(float(mean), _error(share * (f - mean)), confidence)
 
 
-def population(weights: LogWeights, inside: Tensor, confidence: float = 0.95) -> Estimate:
+def population(
+    weights: LogWeights, inside: Tensor, confidence: float = 0.95, block: Tensor | None = None
+) -> Estimate:
     r"""Return P = Σ w̄_i 1_i with Wilson's interval, which stays within [0, 1] and is never of zero width.
 
     Wilson's interval is that of P out of m independent samples, where m follows from the delta-method
@@ -51,14 +54,19 @@ def population(weights: LogWeights, inside: Tensor, confidence: float = 0.95) ->
         weights: of n samples.
         inside: whether a sample belongs to the state, ``(n,)``, boolean.
         confidence: of the interval.
+        block: which samples belong together, ``(n,)``; independent by default.
     """
     share, indicator = _carrying(weights, inside)
     sides = share * indicator, share * (1 - indicator)
     p, rest = (float(side.sum()) for side in sides)
-    error = _error(share * (indicator - p))
+    moves = share * (indicator - p)
+    if block is not None:
+        moves = summed(moves, block[weights.values.isfinite()])
+    error = _error(moves)
     m = (p / error) * (rest / error) if error > 0 else math.inf
     if min(_effective(side) for side in sides) < _FEWEST:
-        m = min(m, weights.ess())
+        # Rounding can make one side vanish and m with it: a state is never known worse than by one sample.
+        m = max(min(m, weights.ess()), 1.0)
     z = normal_quantile(confidence)
     centre = (p + z**2 / (2 * m)) / (1 + z**2 / m)
     half = z / (1 + z**2 / m) * math.sqrt(p * rest / m + z**2 / (4 * m**2))

@@ -4,8 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from boltzkit.ensemble.blocks import sum_variance
 from boltzkit.errors import UserError
 from boltzkit.weights import Estimate, LogWeights, ess_interval, pareto_k
 
@@ -18,7 +20,7 @@ class NegativeLogLikelihood:
 
     Attributes:
         value: the mean.
-        standard_error: of the mean, for independent data; NaN for a single sample.
+        standard_error: of the mean, over blocks of data that belong together; NaN for a single one.
         n: samples given.
         n_outside: samples outside the support (log_prob = −inf), left out; quote them beside the value.
         n_failed: samples left out because their log_prob is NaN or +inf.
@@ -31,11 +33,12 @@ class NegativeLogLikelihood:
     n_failed: int
 
 
-def negative_log_likelihood(log_prob: Tensor) -> NegativeLogLikelihood:
+def negative_log_likelihood(log_prob: Tensor, block: Tensor | None = None) -> NegativeLogLikelihood:
     """Return NLL = −E_p[log q(x)] over samples x ~ p of the target.
 
     Args:
         log_prob: log q(x), ``(n,)``.
+        block: which samples belong together, ``(n,)``; independent by default.
     """
     values = log_prob.detach().cpu().double().reshape(-1)
     inside = values[values.isfinite()]
@@ -45,7 +48,9 @@ def negative_log_likelihood(log_prob: Tensor) -> NegativeLogLikelihood:
             f"The flow has no density on any of the {len(values)} samples: check that they are in the flow's "
             "coordinates and units."
         )
-    error = float(inside.std()) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
+    block = torch.arange(len(values)) if block is None else block
+    moves = (inside - inside.mean()) / len(inside)
+    error = math.sqrt(sum_variance(moves, block[values.isfinite()]))
     n_failed = len(values) - len(inside) - n_outside
     return NegativeLogLikelihood(-float(inside.mean()), error, len(values), n_outside, n_failed)
 
@@ -61,6 +66,7 @@ class Reweighting:
         effective: effective number of samples (raw weights).
         ess: the raw ESS fraction, effective/n, with its confidence interval.
         ess_clipped: the ESS fraction with the top 10⁻⁴ of the weights clipped, as in the paper's tables.
+        ess_clipped_se: its standard error.
         largest_share: the largest normalised weight; NaN if no sample carries weight.
         pareto_k: shape of the weights' tail; −inf for equal weights, NaN for too few.
         log_z: estimate of log ∫ exp(−u); NaN if no sample carries weight.
@@ -73,6 +79,7 @@ class Reweighting:
     effective: float
     ess: Estimate
     ess_clipped: float
+    ess_clipped_se: float
     largest_share: float
     pareto_k: float
     log_z: float
@@ -84,16 +91,23 @@ class Reweighting:
         return self.ess.value
 
 
-def reweighting(weights: LogWeights) -> Reweighting:
-    """Summarise weights; without any weighted sample the ESS is zero and the rest is NaN."""
+def reweighting(weights: LogWeights, clip: float = 1e-4) -> Reweighting:
+    """Summarise weights; without any weighted sample the ESS is zero and the rest is NaN.
+
+    Args:
+        weights: of all samples drawn.
+        clip: fraction of the largest weights to clip for `ess_clipped`.
+    """
     weighted = weights.n_weighted > 0
+    clipped = ess_interval(weights.clipped(clip))
     return Reweighting(
         n=weights.n,
         n_failed=weights.n_failed,
         failures=dict(weights.failures),
         effective=weights.ess(),
         ess=ess_interval(weights),
-        ess_clipped=weights.clipped().ess_fraction,
+        ess_clipped=clipped.value,
+        ess_clipped_se=clipped.standard_error,
         largest_share=weights.largest_share if weighted else math.nan,
         pareto_k=pareto_k(weights),
         log_z=weights.log_mean() if weighted else math.nan,

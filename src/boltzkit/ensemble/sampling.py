@@ -17,9 +17,9 @@ from boltzkit.flow.flow import Flow
 from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights
 
-__all__ = ["draw", "draw_effective"]
+__all__ = ["Chunk", "chunks_of", "draw", "draw_effective"]
 
-_Chunk = tuple[Tensor, Tensor, Tensor]
+Chunk = tuple[Tensor, Tensor, Tensor]
 """x, energy, log_prob."""
 
 
@@ -34,7 +34,7 @@ def draw(flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000) -> 
         chunk: samples per pass of the flow.
     """
     before = target.evaluations
-    return _joined(list(_chunks(flow, target, n, seed, chunk)), target, before)
+    return _joined(list(chunks_of(flow, target, n, seed, chunk)), target, before)
 
 
 def draw_effective(
@@ -58,7 +58,7 @@ def draw_effective(
     before, chunks = target.evaluations, []
     # Running log Σw and log Σw²: the effective number without a look back at all samples.
     log_sum = log_square = torch.tensor(-math.inf, dtype=torch.float64)
-    for part in _chunks(flow, target, limit, seed, chunk):
+    for part in chunks_of(flow, target, limit, seed, chunk):
         chunks.append(part)
         values = LogWeights.from_samples(part[2], part[1]).values
         log_sum = torch.logaddexp(log_sum, torch.logsumexp(values, 0))
@@ -69,7 +69,8 @@ def draw_effective(
 
 
 @torch.no_grad()
-def _chunks(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iterator[_Chunk]:
+def chunks_of(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iterator[Chunk]:
+    """Yield n samples chunk by chunk, with their energies; see `draw` for the arguments."""
     if flow.replicas != ():
         raise UserError(f"Samples are drawn from one flow, but this one has replicas {flow.replicas}.")
     if n < 1 or chunk < 1:
@@ -84,6 +85,6 @@ def _chunks(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iterat
         yield samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
 
 
-def _joined(chunks: list[_Chunk], target: Target, before: int, wanted: float | None = None) -> Ensemble:
+def _joined(chunks: list[Chunk], target: Target, before: int, wanted: float | None = None) -> Ensemble:
     x, energy, log_prob = (torch.cat(parts) for parts in zip(*chunks, strict=True))
     return Ensemble.from_samples(x, energy, log_prob, target.evaluations - before, target.name, wanted)

@@ -1,31 +1,37 @@
 """Judging a trained flow: likelihood on independent target samples, and reweighting of its own samples."""
 
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from boltzkit.coordinates import PAPER_NLL_OFFSET
-from boltzkit.data import Dataset, load_labelled
+from boltzkit.data import Dataset
 from boltzkit.ensemble import (
     Divergence,
-    Ensemble,
+    ForwardReweighting,
     NegativeLogLikelihood,
+    Observed,
     Reweighting,
-    draw,
+    Tica,
+    forward_reweighting,
+    likelihood_gap,
     negative_log_likelihood,
-    ramachandran_divergence,
+    reweighting,
+    target_entropy,
     verdict,
 )
+from boltzkit.flow import SplineFlowConfig
+from boltzkit.method.evidence import Evidence, Watch, gather
 from boltzkit.method.model import Model
-from boltzkit.method.system import MoleculeConfig, molecule_of
-from boltzkit.molecule import Backbone
-from boltzkit.randomness import generator
+from boltzkit.method.peptide import PeptideMetrics, peptide_metrics
 from boltzkit.storage import finite
-from boltzkit.weights import ForwardEss, LogWeights, forward_ess
+from boltzkit.weights import Estimate
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "judge"]
 
 
 @dataclass(frozen=True)
@@ -34,97 +40,136 @@ class Evaluation:
 
     Attributes:
         nll: negative log-likelihood on the test set; None without one.
-        target_nll: that of the exact target on the same set (its entropy, with the set's noise); None if log Z is
-            not known. The difference nll − target_nll has hardly any noise of the set.
+        target_nll: that of the exact target on the same set, ⟨u⟩ + log Z (its entropy, with the set's noise); with
+            the reweighted log Z where the exact one is not known.
+        gap: the difference of both, with hardly any noise of the set: an estimate of KL(p‖q).
         forward: ESS estimated on the test set; sees modes that the flow misses.
         reverse: ESS, log Z and k̂ from samples of the flow.
+        entropy: of the target from reweighted samples, the NLL of a perfect model; None without weights.
         log_z: the exact log Z, where it is known.
         step: gradient steps behind the model.
         evaluations: energy evaluations spent on the judgement.
-        ramachandran: of a peptide with test data, the divergence of its (φ, ψ) from theirs: as the flow draws them
-            (``raw``), and reweighted with clipped weights (``reweighted``).
-        paper_nll: the NLL in the convention of published tables of internal-coordinate flows.
+        offset: what published NLLs of such flows contain beyond ours; None where there is no other convention.
+        peptide: of a peptide, what is known of its torsions and energies.
+        skipped: metrics that are missing, and why.
     """
 
     nll: NegativeLogLikelihood | None
     target_nll: float | None
-    forward: ForwardEss | None
+    gap: Estimate | None
+    forward: ForwardReweighting | None
     reverse: Reweighting
+    entropy: Estimate | None
     log_z: float | None
     step: int
     evaluations: int
-    ramachandran: dict[str, Divergence] | None = None
-    paper_nll: float | None = None
+    offset: float | None = None
+    peptide: PeptideMetrics | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nll_gap(self) -> float | None:
         """NLL minus the target's own on the same samples: an estimate of KL(p‖q)."""
-        if self.nll is None or self.target_nll is None:
-            return None
-        return self.nll.value - self.target_nll
+        return None if self.gap is None else self.gap.value
+
+    @property
+    def paper_nll(self) -> float | None:
+        """The NLL in the convention of published tables of internal-coordinate flows."""
+        return None if self.nll is None or self.offset is None else self.nll.value + self.offset
+
+    @property
+    def paper_entropy(self) -> float | None:
+        """The entropy in that convention: the limit of any published NLL."""
+        return None if self.entropy is None or self.offset is None else self.entropy.value + self.offset
+
+    @property
+    def ramachandran(self) -> dict[str, Divergence] | None:
+        """Of a peptide with test data, the divergence of (φ, ψ): ``raw`` and ``reweighted``."""
+        return None if self.peptide is None else self.peptide.ramachandran
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain numbers for evaluation.json; what is not finite becomes null."""
+        """Return plain numbers for metrics.json; what is not finite becomes null."""
         judged = verdict(self.reverse)
-        content = asdict(self) | {"nll_gap": self.nll_gap}
-        return dict(finite(content | {"verdict": judged.level, "reasons": list(judged.reasons)}))
+        content = asdict(self)
+        peptide = content.pop("peptide") or {}
+        content |= {
+            "nll_gap": self.nll_gap,
+            "paper_nll": self.paper_nll,
+            "paper_entropy": self.paper_entropy,
+            "verdict": judged.level,
+            "reasons": list(judged.reasons),
+        }
+        return dict(finite(content | peptide))
 
 
-def evaluate(model: Model, test: Tensor | None = None) -> Evaluation:
-    """Evaluate a model; costs one energy evaluation per model sample and per test sample.
+def evaluate(
+    model: Model,
+    test: Tensor | Dataset | None = None,
+    *,
+    tica: Tica | None = None,
+    samples: int | None = None,
+    test_samples: int | None = None,
+    watch: Watch | None = None,
+) -> Evaluation:
+    """Evaluate a model; costs one energy evaluation per model sample and per test sample without a stored energy.
 
     Args:
         model: the flow, its target and its evaluation settings.
-        test: target samples, ``(n, *event)``, independent of training; drawn from the target when it can be.
+        test: target samples, ``(n, *event)`` or a dataset's split, independent of training; see `gather`.
+        tica: slow coordinates, for their divergence.
+        samples: of the model; what the run's settings say by default.
+        test_samples: at most so many of the target's; what the run's settings say by default.
+        watch: told of progress.
     """
-    settings, target = model.config.evaluation, model.target
-    before = target.evaluations
-    if test is None:
-        test = _test_set(model)
-    nll = target_nll = forward = None
-    if test is not None:
-        log_prob, energy = model.log_prob(test).cpu().double(), target(test.double()).cpu()
-        nll = negative_log_likelihood(log_prob)
-        if target.log_z is not None:
-            inside = log_prob.isfinite()
-            target_nll = float(torch.mean(energy[inside])) + target.log_z
-        forward = forward_ess(LogWeights.from_samples(log_prob, energy))
-    ensemble = draw(model.flow, target, settings.samples, seed=model.config.seed)
-    clipped = ensemble.weights.clipped(settings.clip).ess_fraction
-    is_molecule = isinstance(model.config.target, MoleculeConfig)
+    evidence = gather(model, test, tica=tica, samples=samples, test_samples=test_samples, watch=watch)
+    return judge(model, evidence)
+
+
+def judge(
+    model: Model,
+    evidence: Evidence,
+    *,
+    transport: int | None = None,
+    skipped: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """Return what the evidence says of a model.
+
+    Args:
+        model: the flow.
+        evidence: what `gather` saw of it.
+        transport: samples per side of Wasserstein distances of torsions and slow coordinates; minutes for 10⁴, and
+            left out by default.
+        skipped: metrics that are known to be missing, and why.
+    """
+    clip = model.config.evaluation.clip
+    drawn, data = evidence.model, evidence.data
+    reverse = reweighting(drawn.weights, clip)
+    exact = model.target.log_z
+    log_z, log_z_error = (reverse.log_z, reverse.log_z_se) if exact is None else (exact, 0.0)
+    target_nll = gap = None
+    if data is not None and math.isfinite(log_z):
+        target_nll, gap = _against_target(data, log_z, log_z_error)
     return Evaluation(
-        nll,
-        target_nll,
-        forward,
-        replace(ensemble.reweighting, ess_clipped=clipped),
-        target.log_z,
-        model.step,
-        target.evaluations - before,
-        _ramachandran(model, ensemble, test) if is_molecule and test is not None else None,
-        nll.value + PAPER_NLL_OFFSET if is_molecule and nll is not None else None,
+        nll=None if data is None else negative_log_likelihood(data.log_prob, data.block),
+        target_nll=target_nll,
+        gap=gap,
+        forward=None if data is None else forward_reweighting(data.weights, data.block, clip),
+        reverse=reverse,
+        entropy=target_entropy(drawn.weights, drawn.energy) if drawn.weights.n_weighted else None,
+        log_z=exact,
+        step=model.step,
+        evaluations=evidence.evaluations,
+        offset=PAPER_NLL_OFFSET if isinstance(model.config.flow, SplineFlowConfig) else None,
+        peptide=peptide_metrics(evidence, clip, transport) if evidence.backbone is not None else None,
+        skipped=dict(skipped or {}),
     )
 
 
-def _test_set(model: Model) -> Tensor | None:
-    """Return test samples: of the target's own sampler, or of the test split of the dataset it was trained on."""
-    settings, target, config = model.config.evaluation, model.target, model.config
-    if target.can_sample:
-        return target.sample(settings.test_samples, generator(settings.test_seed, "test data"))
-    if not isinstance(config.target, MoleculeConfig) or config.data.path is None:
-        return None
-    split = Dataset.open(config.data.path, molecule_of(config.target)).split("test")
-    n = min(settings.test_samples, len(split))
-    return load_labelled(split, config.target.temperature, n, seed=settings.test_seed).x if n else None
-
-
-def _ramachandran(model: Model, ensemble: Ensemble, test: Tensor) -> dict[str, Divergence] | None:
-    assert isinstance(model.config.target, MoleculeConfig)
-    backbone = Backbone.of(molecule_of(model.config.target).topology)
-    if not backbone.names:
-        return None
-    data, drawn = backbone.angles(test), backbone.angles(ensemble.x)
-    weights = ensemble.weights.clipped(model.config.evaluation.clip).normalised()
-    return {
-        "raw": ramachandran_divergence(data, drawn),
-        "reweighted": ramachandran_divergence(data, drawn, weights),
-    }
+def _against_target(data: Observed, log_z: float, log_z_error: float) -> tuple[float | None, Estimate | None]:
+    """Return the target's own NLL on the data inside the flow's support, and what the flow's exceeds it by."""
+    inside = data.log_prob.isfinite() & data.energy.isfinite()
+    if not bool(inside.any()):
+        return None, None
+    energy = data.energy[inside]
+    gap = likelihood_gap(data.log_prob[inside], energy, log_z, log_z_error, data.block[inside])
+    return float(torch.mean(energy)) + log_z, gap
