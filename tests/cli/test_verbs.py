@@ -54,11 +54,25 @@ def test_a_run_is_a_recipe_for_another(cli, run_folder, tmp_path, name):
 def test_evaluate_prints_and_writes(cli, run_folder):
     ending = cli("evaluate", run_folder)
     assert (ending.code, ending.err) == (0, "")
-    stored = json.loads((run_folder / "evaluation.json").read_text())
+    stored = json.loads((run_folder / "metrics.json").read_text())
     assert f"{stored['nll']['value']:.2f}" in ending.out
     assert f"Verdict: {stored['verdict']}." in ending.out
     assert "on 500 samples" in ending.out
     assert next_command(ending.out)[:3] == ["boltzkit", "sample", str(run_folder)]
+    for name in ("energies", "log-weights"):
+        assert (run_folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluate_takes_numbers_and_a_folder(cli, run_folder, tmp_path):
+    words = ("--samples", "300", "--test-samples", "50", "--out", tmp_path / "judged")
+    ending = cli("evaluate", run_folder, *words)
+    assert ending.code == 0, ending.err
+    stored = json.loads((tmp_path / "judged" / "metrics.json").read_text())
+    assert (stored["reverse"]["n"], stored["nll"]["n"]) == (300, 50)
+    assert (tmp_path / "judged" / "log-weights.png").is_file()
+    assert "at least 2" in cli("evaluate", run_folder, "--samples", "1").refused()
+    assert "--tica is for molecules" in cli("evaluate", run_folder, "--tica", tmp_path).refused()
+    assert "folder" in cli("evaluate", run_folder, "--data", tmp_path).refused()
 
 
 def test_evaluate_takes_test_data(cli, run_folder, tmp_path):
@@ -109,23 +123,31 @@ def test_tune_ranks_and_says_how_to_use_the_best(cli, tmp_path, tiny_settings):
     assert "flow.hidden=[8,8]" in chosen
 
 
-def test_reproduce_runs_an_experiment(cli, tmp_path, monkeypatch):
+def test_reproduce_lists_its_experiments(cli):
     from boltzkit.reproduce import EXPERIMENTS
 
-    def experiment(scale, out, workers, tell):
-        tell(f"{scale} with {workers}")
-        return out / "report.html"
+    lines = cli("reproduce", "--list").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(EXPERIMENTS)
 
-    monkeypatch.setitem(EXPERIMENTS, "tiny", experiment)
-    ending = cli("reproduce", "tiny", "--scale", "demo", "--workers", "2", "--out", tmp_path / "r")
-    assert ending.code == 0
-    assert ending.out == f"demo with 2\nWritten to {tmp_path / 'r' / 'report.html'}.\n"
+
+def test_reproduce_asks_for_data_that_it_needs(cli, tmp_path):
+    sentence = cli("reproduce", "aldp-unbiased", "--scale", "laptop").refused()
+    assert sentence.startswith(
+        "Give a dataset with --data: make one with 'boltzkit simulate alanine-dipeptide"
+    )
+    assert "--samples 125000 --set validation=0.2" in sentence
+    sentence = cli("reproduce", "aldp-unbiased", "--data", tmp_path).refused()
+    assert sentence.startswith(f"There is no dataset in {tmp_path}: make one with")
 
 
 def test_the_scales_offered_are_the_scales_there_are(cli):
     from boltzkit.cli.reproduce import reproduce
-    from boltzkit.reproduce import SCALES
+    from boltzkit.reproduce import EXPERIMENTS
 
-    assert set(get_args(get_type_hints(reproduce)["scale"])) == set(SCALES)
+    known = {scale for entry in EXPERIMENTS.values() for scale in entry.scales}
+    assert set(get_args(get_type_hints(reproduce)["scale"])) == known
     sentence = cli("reproduce", "gmm", "--scale", "no such").refused()
-    assert all(name in sentence for name in SCALES)
+    assert all(name in sentence for name in known)
+    assert cli("reproduce", "gmm", "--scale", "smoke").refused() == (
+        "gmm has no scale 'smoke': choose demo or laptop or paper."
+    )

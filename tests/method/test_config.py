@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from boltzkit.errors import UserError
 from boltzkit.method import ObjectiveConfig, RunConfig, TuneConfig, fit, fit_side_by_side
-from boltzkit.method.unbiased import check_config
+from boltzkit.method.fit import check_config
 from boltzkit.objective import ForwardKL, PathGradientForwardKL, ReverseKL
 
 

@@ -6,7 +6,7 @@ import torch
 
 from boltzkit.errors import UserError
 from boltzkit.method import Model, fit, fit_side_by_side, load
-from boltzkit.method.unbiased import build_problem, models_of
+from boltzkit.method.fit import build_problem, models_of
 from boltzkit.randomness import generator
 from boltzkit.training import TrainState, checkpoints, read_checkpoint, train
 

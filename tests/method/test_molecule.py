@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from boltzkit.data import Dataset, load_labelled
 from boltzkit.errors import UserError
 from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import (
@@ -13,11 +14,13 @@ from boltzkit.method import (
     MoleculeConfig,
     ObjectiveConfig,
     RunConfig,
+    build_problem,
     evaluate,
     find_recipe,
     fit,
     fit_side_by_side,
     load,
+    source,
 )
 from boltzkit.molecule import find_molecule
 from boltzkit.simulate import BatchedSimulation, TemperingConfig, simulate_batched
@@ -70,6 +73,30 @@ def test_training_lowers_the_loss_and_is_validated(run):
     assert lines[-1]["validation_outside"] == 0
 
 
+def test_validation_sees_the_weights_too(data, run):
+    """The last line again, from the loaded model and the stored energies."""
+    out, model = run
+    line = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])
+    split = Dataset.open(data).split("validation")
+    labelled = load_labelled(split, 300.0, 100, seed=0)
+    f = -model.log_prob(labelled.x).double() - labelled.energy
+    assert line["validation_dispersion"] == pytest.approx(float((f - f.mean()).abs().mean()), rel=1e-4)
+    ess = 1 / (torch.exp(f - f.max()).mean() * torch.exp(f.max() - f).mean())
+    assert line["validation_forward_ess"] == pytest.approx(float(ess), rel=1e-2)
+    # The control: the training batch, on which the objective is taken, has another dispersion.
+    assert line["validation_dispersion"] != pytest.approx(line["dispersion"], rel=1e-4)
+
+
+def test_a_part_of_a_large_dataset_is_drawn_and_all_of_it_is_read_in_windows(data, monkeypatch):
+    monkeypatch.setattr(source, "_IN_MEMORY", 200)
+    batches = {}
+    for samples in (150, 300, 480):
+        part = config(data, data=DataConfig(path=str(data), samples=samples, validation_samples=10))
+        batches[samples] = build_problem((part,), batched=False).batch
+    assert [type(b).__name__ for b in batches.values()] == ["EpochBatches", "EpochBatches", "StoredBatches"]
+    assert batches[300].data.size == 300
+
+
 def test_a_loaded_model_is_the_trained_one(run):
     out, model = run
     again = load(out)
@@ -88,6 +115,8 @@ def test_samples_are_l_alanine_and_reweighted(run):
     assert evaluation.paper_nll == pytest.approx(evaluation.nll.value + 3.6758, abs=1e-3)
     assert evaluation.reverse.n == 200
     assert set(evaluation.ramachandran) == {"raw", "reweighted"}
+    # Stored energies cost nothing: only the flow's own samples were evaluated.
+    assert evaluation.evaluations == 200
     json.dumps(evaluation.to_json())
     coordinates = find_molecule(NAME).internal_coordinates()
     assert coordinates.support(model.sample(100).x.double()).n_outside == 0
@@ -157,5 +186,5 @@ def test_the_recipe_needs_only_a_dataset(data, tmp_path):
         "training.batch=20",
         f"data.path={data}",
     ]
-    model, _ = fit(find_recipe("alanine-dipeptide").with_overrides(overrides), tmp_path / "a")
+    model, _ = fit(find_recipe("unbiased").with_overrides(overrides), tmp_path / "a")
     assert model.sample(4).log_prob.isfinite().all()

@@ -9,7 +9,7 @@ import pytest
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import RunConfig, TuneConfig, fit_side_by_side, tune
 from boltzkit.method.validation import Validation
-from boltzkit.reproduce import SCALES
+from boltzkit.reproduce.gmm import SCALES
 
 # The function of the same name hides the module.
 MODULE = importlib.import_module("boltzkit.method.tune")

@@ -9,7 +9,9 @@ import pytest
 
 import boltzkit.reproduce.gmm as gmm
 from boltzkit.method import RunConfig, TuneConfig, find_recipe
+from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.cell import Cell
+from boltzkit.reproduce.experiment import Experiment
 
 TINY = (
     "flow.layers=2",
@@ -40,19 +42,25 @@ class Reproduction:
 
 
 @contextmanager
-def tiny_scale_known() -> Iterator[gmm.Scale]:
+def tiny_scale_known() -> Iterator[None]:
     """Make the scale `tiny` known, with the recipe's settings shrunk; cells carry their settings to workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gmm, "gmm", tiny_recipe)
         patch.setitem(gmm.SCALES, "tiny", SCALE)
-        yield SCALE
+        yield
 
 
 @pytest.fixture
-def tiny_cells() -> list[Cell]:
+def tiny_experiment() -> Experiment:
+    """The table at the tiny scale."""
+    with tiny_scale_known():
+        return gmm.gmm_experiment("tiny")
+
+
+@pytest.fixture
+def tiny_cells(tiny_experiment: Experiment) -> list[Cell]:
     """The cells of the tiny scale, forward KL first."""
-    with tiny_scale_known() as scale:
-        return [cell for _, _, cell in gmm.cells(scale)]
+    return tiny_experiment.cells()
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +71,7 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     def run() -> list[str]:
         told: list[str] = []
         with tiny_scale_known():
-            gmm.reproduce_gmm("tiny", out, 2, told.append)
+            run_experiment(gmm.gmm_experiment("tiny"), out, 2, told.append)
         return told
 
     told = run()

@@ -3,17 +3,17 @@
 import csv
 import html
 import re
-import shutil
+from dataclasses import replace
 
 import pytest
 
 from boltzkit.method import RunConfig
-from boltzkit.method.unbiased import check_config
-from boltzkit.reproduce import EXPERIMENTS, SCALES
+from boltzkit.method.fit import check_config
+from boltzkit.reproduce import EXPERIMENTS
 from boltzkit.reproduce.cell import stored_result
-from boltzkit.reproduce.gmm import METHODS, cells
-from boltzkit.reproduce.gmm_report import COLUMNS, write_report
-from boltzkit.reproduce.table import Row
+from boltzkit.reproduce.experiment import finished
+from boltzkit.reproduce.gmm import METHODS, SCALES, gmm_experiment
+from boltzkit.reproduce.report import write_report
 
 
 def files(folder):
@@ -47,7 +47,9 @@ def test_table_and_report_have_the_rows(reproduction):
     assert [row[:2] for row in rows[2:]] == [["40", "fwd KL"], ["", "fwd KL + LDR-L1"]]
     assert len({len(row) for row in rows}) == 1
     shown = re.findall(r"<tr[^>]*>(.*?)</tr>", reproduction.report.read_text())
-    for row, line in zip([rows[0], *rows[2:]], shown, strict=True):
+    # A second table tells what the tuning chose.
+    assert len(shown) == 2 * (len(rows) - 1)
+    for row, line in zip([rows[0], *rows[2:]], shown[: len(rows) - 1], strict=True):
         found = re.findall(r"<t[hd]>(.*?)</t[hd]>", html.unescape(line))
         assert [cell.replace("<b>", "**").replace("</b>", "**") for cell in found] == row
 
@@ -70,44 +72,46 @@ def test_a_second_call_does_no_work(reproduction):
     assert files(reproduction.out / "cells") == before
 
 
-def test_several_sizes_make_a_curve(reproduction, tiny_cells, tmp_path):
-    shutil.copytree(reproduction.out / "cells", tmp_path / "cells")
-    values = {column.key: [0.9, 0.95] for column in COLUMNS}
-    rows = [Row(size, label, values, {}) for size in ("40", "80") for label in ("fwd KL", "fwd KL + LDR-L1")]
-    keys = [cell.key for cell in tiny_cells]
-    report = write_report(tmp_path, "tiny", rows, [*keys, "80-forward-kl", "80-ldr-l1"])
+def test_several_sizes_make_a_curve(reproduction, tiny_experiment, tmp_path):
+    found = finished(tiny_experiment, reproduction.out)
+    larger = [replace(one, row=replace(one.row, group="80")) for one in found]
+    report = write_report(tiny_experiment, [*found, *larger], tmp_path)
     assert (tmp_path / "ess.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert report.read_text().count('src="data:image/png;base64,') == 2
 
 
 @pytest.mark.parametrize("name", SCALES)
 def test_every_scale_plans_valid_runs(name):
-    planned = cells(SCALES[name])
-    assert len({cell.key for _, _, cell in planned}) == len(planned)
-    for size, key, cell in planned:
-        assert RunConfig.parse(cell.config.model_dump(mode="json")) == cell.config
-        check_config(cell.config)
-        assert cell.config.data.samples == size
-        assert cell.config.training.batch == size // 10
-        assert (cell.tuning is None) or cell.tuning.learning_rates == METHODS[key].learning_rates
-        assert cell.tuning is None or not set(cell.tuning.seeds) & set(cell.seeds)
+    planned = gmm_experiment(name).rows
+    assert len({row.cell.key for row in planned}) == len(planned)
+    for row in planned:
+        config, size = row.cell.config, int(row.group)
+        assert RunConfig.parse(config.model_dump(mode="json")) == config
+        check_config(config)
+        assert config.data.samples == size
+        assert config.training.batch == size // 10
+        method = METHODS[row.cell.key.partition("-")[2]]
+        assert row.label == method.label
+        assert row.cell.tuning is None or row.cell.tuning.learning_rates == method.learning_rates
+        assert row.cell.tuning is None or not set(row.cell.tuning.seeds) & set(row.cell.seeds)
 
 
 def test_the_full_scale_is_the_papers_table():
-    planned = cells(SCALES["paper"])
-    assert [(size, key) for size, key, _ in planned] == [
-        (size, key) for size in (500, 1000, 10_000) for key in METHODS
+    planned = gmm_experiment("paper").rows
+    labels = [method.label for method in METHODS.values()]
+    assert [(row.group, row.label) for row in planned] == [
+        (size, label) for size in ("500", "1000", "10000") for label in labels
     ]
-    assert all(cell.seeds == (10, 11, 12, 13) and cell.tuning is not None for _, _, cell in planned)
-    assert all(set(method.paper) == {500, 1000, 10_000} for method in METHODS.values())
+    assert all(row.cell.seeds == (10, 11, 12, 13) and row.cell.tuning is not None for row in planned)
+    assert all(set(row.paper) == {"nll", "ess"} for row in planned)
 
 
 def test_the_experiment_has_its_name():
-    assert set(EXPERIMENTS) == {"gmm"}
+    assert EXPERIMENTS["gmm"].scales == tuple(SCALES)
 
 
 def test_no_seed_serves_both_the_choice_and_the_result():
-    for _, _, cell in cells(SCALES["paper"]):
+    for cell in gmm_experiment("paper").cells():
         assert cell.tuning is not None
         assert len(cell.tuning.seeds) >= 2
         assert not set(cell.seeds) & set(cell.tuning.seeds)

@@ -6,7 +6,7 @@ import io
 import pytest
 from scipy import stats
 
-from boltzkit.reproduce.table import Column, Row, bold_marks, to_csv, to_markdown
+from boltzkit.reproduce.table import Column, Row, bold_marks, read_values, to_csv, to_markdown
 
 NLL = Column("nll", "NLL", 3)
 ESS = Column("ess", "ESS / %", 1, higher_is_better=True, scale=100)
@@ -97,3 +97,31 @@ def test_csv_has_the_same_numbers():
     assert float(third["nll_mean"]) == pytest.approx(2.8)
     # A single seed has no spread, which is not a spread of zero.
     assert (third["nll_sd"], third["ess_sd"]) == ("", "")
+
+
+def test_a_metric_that_a_row_lacks_is_a_dash_and_no_rival():
+    rows = [
+        Row("500", "a", {"nll": [2.0, 2.1], "ess": [0.5, 0.6]}, {}),
+        Row("500", "b", {"nll": [1.0, 1.1]}, {}),
+    ]
+    lines = to_markdown(rows, (NLL, ESS), "samples").splitlines()
+    assert lines[2:] == ["| 500 | a | 2.050 ± 0.071 | **55.0 ± 7.1** |", "|  | b | **1.050 ± 0.071** | – |"]
+    (_, second) = csv.DictReader(io.StringIO(to_csv(rows, (NLL, ESS))))
+    assert (second["ess_mean"], second["ess_sd"], second["seeds"]) == ("", "", "2")
+
+
+def test_values_are_read_where_the_evaluation_has_them():
+    columns = (
+        Column("a", "A", 1, path="x.y"),
+        Column("b", "B", 1, path="z"),
+        Column("c", "C", 1, path="x.w.v"),
+    )
+    runs = [{"x": {"y": 1.0}, "z": 3}, {"x": {"y": 2.0}, "z": None}]
+    # One seed without a value takes the metric from the row: the mean of the others would flatter.
+    assert read_values(columns, runs) == {"a": [1.0, 2.0]}
+
+
+def test_seeds_that_agree_to_the_last_digit_are_compared_without_a_warning():
+    same = [0.1 + 0.2, 0.3, 0.3]
+    assert bold_marks([same, [0.3, 0.3000000001, 0.3]], higher_is_better=True)[1]
+    assert bold_marks([same, [0.5, 0.5 + 1e-16, 0.5000001]], higher_is_better=True) == [False, True]

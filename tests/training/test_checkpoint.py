@@ -14,6 +14,7 @@ from boltzkit.training import (
     checkpoints,
     read_checkpoint,
     save_checkpoint,
+    save_model,
     train_step,
 )
 from boltzkit.training.checkpoint import load_checkpoint
@@ -133,3 +134,15 @@ def test_what_a_kill_left_half_written_is_not_a_checkpoint(tiny_flow, tmp_path):
     # The next attempt at the same step clears it away.
     save_checkpoint(tmp_path, state)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-00000000", "step-00000007"]
+
+
+def test_a_model_alone_is_small_and_cannot_be_trained_on(tiny_flow, tmp_path):
+    flow = tiny_flow(0)
+    state = TrainState.start(flow, TrainingConfig())
+    save_model(tmp_path, flow.state_dict(), step=7, evaluations=3)
+    (path,) = checkpoints(tmp_path)
+    tensors, meta = read_checkpoint(path)
+    assert (meta["step"], meta["evaluations"], meta["kind"]) == (7, 3, "model")
+    assert {name.removeprefix("modules.flow.") for name in tensors} == set(flow.state_dict())
+    with pytest.raises(UserError, match="holds a model without its optimiser"):
+        load_checkpoint(tmp_path, state)

@@ -41,6 +41,7 @@ def train(
     boltzkit train gmm --out runs/a
     boltzkit train gmm --out runs/b --set objective.dispersion=l1
     boltzkit train gmm --out runs/c --set data.path=mine.npy
+    boltzkit train unbiased --out runs/w --set target.molecule=ACE-TRP-NME --set data.path=data/trp
     boltzkit train runs/a/config.json --out runs/d --seed 1
     ```
 
@@ -119,7 +120,7 @@ def _data(config: "RunConfig") -> str:
     if config.objective.data == "reverse_kl":
         return f"the energy of {config.target.name}"
     if config.data.path is not None:
-        return f"the first {config.data.samples:,} samples of {config.data.path}"
+        return f"up to {config.data.samples:,} samples of {config.data.path}"
     return f"{config.data.samples:,} samples of {config.target.name}"
 
 

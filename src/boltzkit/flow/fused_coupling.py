@@ -80,7 +80,7 @@ class _Coupling(torch.autograd.Function):
         needs_rows, _, *needs_parameters = ctx.needs_input_grad
         grad, by_rows = grad.contiguous(), torch.empty_like(x)
         splines = plan.splines(bias)
-        # The splines' parameters, the largest of all arrays, are needed for the last time: their gradient replaces them.
+        # The splines' parameters, the largest array of all, are needed for the last time: their gradient replaces them
         by_raw, by_bias = native_backward(
             x, raw, splines, grad, grad_log, inverse=plan.inverse, out=by_rows, in_place=True
         )

@@ -1,18 +1,27 @@
 """How a flow gets trained: configurations, recipes, methods, the tuner."""
 
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
-from boltzkit.method.evaluate import Evaluation, evaluate
+from boltzkit.method.evaluate import Evaluation, evaluate, judge
+from boltzkit.method.evidence import Evidence, gather
+from boltzkit.method.fit import build_problem, fit, fit_side_by_side
 from boltzkit.method.model import Model, load
-from boltzkit.method.recipes import RECIPES, alanine_dipeptide, find_recipe, gmm, many_well, variational
+from boltzkit.method.recipes import (
+    RECIPES,
+    find_recipe,
+    gmm,
+    many_well,
+    variational,
+)
+from boltzkit.method.source import training_data
 from boltzkit.method.system import MoleculeConfig
-from boltzkit.method.tune import Trial, TuneConfig, Tuning, tune
-from boltzkit.method.unbiased import build_problem, fit, fit_side_by_side, training_data
+from boltzkit.method.tune import Trial, TuneConfig, Tuning, tune, tuning_steps
 
 __all__ = [
     "RECIPES",
     "DataConfig",
     "Evaluation",
     "EvaluationConfig",
+    "Evidence",
     "Model",
     "MoleculeConfig",
     "ObjectiveConfig",
@@ -20,16 +29,18 @@ __all__ = [
     "Trial",
     "TuneConfig",
     "Tuning",
-    "alanine_dipeptide",
     "build_problem",
     "evaluate",
     "find_recipe",
     "fit",
     "fit_side_by_side",
+    "gather",
     "gmm",
+    "judge",
     "load",
     "many_well",
     "training_data",
     "tune",
+    "tuning_steps",
     "variational",
 ]

@@ -8,6 +8,8 @@ from pydantic import Field, field_validator
 from boltzkit.config import Config
 from boltzkit.energy import TargetConfig
 from boltzkit.flow import RealNVPConfig
+from boltzkit.method.annealing.config import AnnealingConfig
+from boltzkit.method.fab.config import FabConfig
 from boltzkit.method.system import FlowChoice, TargetChoice
 from boltzkit.objective import (
     ForwardKL,
@@ -100,6 +102,10 @@ class RunConfig(Config):
     """Training and validation samples."""
     objective: ObjectiveConfig = ObjectiveConfig()
     """What to minimise."""
+    annealing: AnnealingConfig | None = None
+    """Learning without data, through intermediate targets (CMT, TA-BG)."""
+    fab: FabConfig | None = None
+    """Learning without data, from annealed samples (FAB)."""
     training: TrainingConfig = TrainingConfig()
     """How to descend."""
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -5,11 +5,24 @@ from collections.abc import Callable
 from boltzkit.energy import TargetConfig
 from boltzkit.errors import UserError, did_you_mean
 from boltzkit.flow import SPLINE_PRESETS, RealNVPConfig
+from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
+from boltzkit.method.fab import FabConfig
 from boltzkit.method.system import MoleculeConfig
 from boltzkit.training import TrainingConfig
 
-__all__ = ["RECIPES", "alanine_dipeptide", "find_recipe", "gmm", "many_well", "variational"]
+__all__ = [
+    "RECIPES",
+    "cmt",
+    "cmt_paper",
+    "fab",
+    "find_recipe",
+    "gmm",
+    "many_well",
+    "unbiased",
+    "unbiased_paper",
+    "variational",
+]
 
 
 def gmm() -> RunConfig:
@@ -42,8 +55,8 @@ def variational() -> RunConfig:
     )
 
 
-def alanine_dipeptide() -> RunConfig:
-    """Learn alanine dipeptide from a dataset of its samples, given as data.path (forward KL and LDR-L1)."""
+def unbiased() -> RunConfig:
+    """Learn a molecule (target.molecule) from a dataset of its samples (data.path): forward KL and LDR-L1."""
     return RunConfig(
         target=MoleculeConfig(molecule="alanine-dipeptide"),
         flow=SPLINE_PRESETS["laptop"],
@@ -55,9 +68,91 @@ def alanine_dipeptide() -> RunConfig:
     )
 
 
+def unbiased_paper() -> RunConfig:
+    """The same with the paper's flow, steps and samples, for a GPU; its learning rate and λ_data want tuning."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["paper"],
+        data=DataConfig(samples=1_000_000, validation_samples=50_000),
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3, warm_up=20_000),
+        training=TrainingConfig(
+            steps=250_000,
+            batch=1024,
+            learning_rate=3.2e-4,
+            weight_decay=1e-5,
+            validate_every=5_000,
+            checkpoint_every=5_000,
+        ),
+        evaluation=EvaluationConfig(samples=10_000_000, test_samples=10_000_000),
+    )
+
+
+def cmt() -> RunConfig:
+    """Learn a molecule (target.molecule) from its energy alone: constrained mass transport with LDR-L1."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["laptop"],
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
+        annealing=AnnealingConfig(stages=60, reuse=4),
+        training=_annealed_training(stages=60, steps_per_stage=200),
+        evaluation=EvaluationConfig(samples=1_000_000),
+    )
+
+
+def cmt_paper() -> RunConfig:
+    """The same with the paper's flow, stages and steps, for a GPU; its learning rate and λ_data want tuning."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["paper"],
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
+        annealing=AnnealingConfig(evaluations=10_000_000, stages=200, held_out=0.0),
+        training=TrainingConfig(
+            steps=400_000, batch=1000, learning_rate=1e-4, weight_decay=1e-5, warm_up=1_000, clip=100.0
+        ),
+        evaluation=EvaluationConfig(samples=10_000_000, test_samples=10_000_000),
+    )
+
+
+def fab() -> RunConfig:
+    """Learn a molecule (target.molecule) from its energy alone: flow annealed importance sampling (FAB)."""
+    settings = FabConfig(evaluations=3_000_000, annealed=512)
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["laptop"],
+        fab=settings,
+        training=TrainingConfig(
+            steps=settings.updates * (settings.batches - settings.first),
+            batch=512,
+            learning_rate=5e-4,
+            weight_decay=1e-5,
+            warm_up=200,
+            clip=1000.0,
+            validate_every=200,
+        ),
+        evaluation=EvaluationConfig(samples=1_000_000),
+    )
+
+
+def _annealed_training(stages: int, steps_per_stage: int) -> TrainingConfig:
+    """Return the descent of an annealed run, judged at the end of each stage."""
+    return TrainingConfig(
+        steps=stages * steps_per_stage,
+        batch=512,
+        learning_rate=5e-4,
+        weight_decay=1e-5,
+        warm_up=200,
+        clip=100.0,
+        validate_every=steps_per_stage,
+    )
+
+
 RECIPES: dict[str, Callable[[], RunConfig]] = {
     "gmm": gmm,
-    "alanine-dipeptide": alanine_dipeptide,
+    "unbiased": unbiased,
+    "unbiased-paper": unbiased_paper,
+    "cmt": cmt,
+    "cmt-paper": cmt_paper,
+    "fab": fab,
     "many-well": many_well,
     "variational": variational,
 }

@@ -11,13 +11,14 @@ from pydantic import Field, PositiveFloat
 
 from boltzkit.config import Config
 from boltzkit.errors import TrainingFailed, UserError
+from boltzkit.flow import RealNVPConfig
 from boltzkit.method.config import RunConfig
-from boltzkit.method.unbiased import fit_side_by_side
+from boltzkit.method.fit import fit_side_by_side
 from boltzkit.method.validation import Validation
 from boltzkit.storage import finite, read_json, write_json
 from boltzkit.training import Watch
 
-__all__ = ["Trial", "TuneConfig", "Tuning", "tune"]
+__all__ = ["Trial", "TuneConfig", "Tuning", "tune", "tuning_steps"]
 
 
 class TuneConfig(Config):
@@ -67,30 +68,73 @@ def tune(
 ) -> Tuning:
     """Try the grid on validation data alone and return the trials; goes on where it stopped.
 
-    Settings that share a learning rate train side by side as one batched model.
+    Settings that share a learning rate train side by side as one batched model, where the flow has replicas.
     """
-    settings = [(rate, weight) for rate in options.learning_rates for weight in _weights(config, options)]
+    settings = _grid(config, options)
     store = _Store(
         out, {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
     )
     trials: list[Trial] = []
     for number, share in enumerate(options.rungs):
-        steps = max(1, round(share * config.training.steps))
+        steps = _rung_steps(config, share)
         trials = []
-        for rate in sorted({rate for rate, _ in settings}):
-            weights = [weight for r, weight in settings if r == rate]
-            tell(f"tuning, rung {number + 1} of {len(options.rungs)}: learning rate {rate:g}, {steps} steps")
-            name = f"rung-{number + 1}-rate-{rate:g}"
+        for rate, weights in _groups(config, settings):
+            tell(_announcement(number, options, rate, weights, steps))
+            name = _group_name(config, number, rate, weights)
             if name not in store:
                 group = _run_group(config, options.seeds, rate, weights, steps, out / name, watch)
                 store.add(name, group)
             trials += store.get(name)
         trials.sort(key=lambda trial: trial.score)
-        survivors = max(2, math.ceil(options.keep * len(trials)))
-        settings = [(trial.learning_rate, trial.data_weight) for trial in trials[:survivors]]
+        settings = [(t.learning_rate, t.data_weight) for t in trials[: _survivors(len(trials), options)]]
     if not math.isfinite(trials[0].score):
         raise UserError("Every trial failed: try lower learning rates.")
     return Tuning(tuple(store.all_trials()), trials[0])
+
+
+def tuning_steps(config: RunConfig, options: TuneConfig) -> int:
+    """Return how many gradient steps a tuning takes, over all its trials and seeds."""
+    trials, total = len(_grid(config, options)), 0
+    for share in options.rungs:
+        total += trials * len(options.seeds) * _rung_steps(config, share)
+        trials = min(trials, _survivors(trials, options))
+    return total
+
+
+def _grid(config: RunConfig, options: TuneConfig) -> list[tuple[float, float]]:
+    return [(rate, weight) for rate in options.learning_rates for weight in _weights(config, options)]
+
+
+def _rung_steps(config: RunConfig, share: float) -> int:
+    return max(1, round(share * config.training.steps))
+
+
+def _survivors(trials: int, options: TuneConfig) -> int:
+    return max(2, math.ceil(options.keep * trials))
+
+
+def _groups(config: RunConfig, settings: list[tuple[float, float]]) -> list[tuple[float, list[float]]]:
+    """Return what trains at a time: all weights of a learning rate, or single ones where flows go one by one."""
+    rates = sorted({rate for rate, _ in settings})
+    grouped = [(rate, [weight for r, weight in settings if r == rate]) for rate in rates]
+    if _side_by_side(config):
+        return grouped
+    return [(rate, [weight]) for rate, weights in grouped for weight in weights]
+
+
+def _side_by_side(config: RunConfig) -> bool:
+    return isinstance(config.flow, RealNVPConfig)
+
+
+def _group_name(config: RunConfig, number: int, rate: float, weights: list[float]) -> str:
+    name = f"rung-{number + 1}-rate-{rate:g}"
+    return name if _side_by_side(config) else f"{name}-weight-{weights[0]:g}"
+
+
+def _announcement(number: int, options: TuneConfig, rate: float, weights: list[float], steps: int) -> str:
+    shown = ", ".join(f"{weight:g}" for weight in weights)
+    place = f"tuning, rung {number + 1} of {len(options.rungs)}"
+    return f"{place}: learning rate {rate:g}, λ_data {shown}, {steps} steps"
 
 
 def _weights(config: RunConfig, options: TuneConfig) -> tuple[float, ...]:

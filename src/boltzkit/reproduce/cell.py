@@ -1,18 +1,29 @@
-"""One cell of a table: tune on validation data, train several seeds side by side, evaluate each on the test set."""
+"""One cell of a table: tune on validation data, train several seeds, evaluate each on the test set."""
 
-import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from boltzkit.method import Model, RunConfig, TuneConfig, Tuning, evaluate, fit_side_by_side, tune
-from boltzkit.storage import read_json, write_bytes, write_json
-from boltzkit.training import RunFolder, Watch, provenance
+from boltzkit.method import (
+    Model,
+    RunConfig,
+    TuneConfig,
+    Tuning,
+    fit_side_by_side,
+    gather,
+    judge,
+    tune,
+    tuning_steps,
+)
+from boltzkit.reproduce.curves import training_curves, training_seconds
+from boltzkit.reproduce.keep import keep_model
+from boltzkit.reproduce.picture import store_picture
+from boltzkit.reproduce.question import question, same_question
+from boltzkit.reproduce.slow import slow_coordinates
+from boltzkit.storage import read_json, write_json
+from boltzkit.training import Watch, provenance
 
 __all__ = ["Cell", "Tell", "run_cell", "stored_result"]
 
@@ -29,6 +40,7 @@ class Cell:
         config: the run, before tuning.
         seeds: one independent experiment each: data, start and order are drawn anew.
         tuning: the grid; None takes the configuration as it is.
+        keep: keep the first seed's flow as a run folder under ``models/``.
     """
 
     key: str
@@ -36,21 +48,23 @@ class Cell:
     config: RunConfig
     seeds: tuple[int, ...]
     tuning: TuneConfig | None
+    keep: bool = False
 
     def question(self) -> dict[str, Any]:
         """Return everything the answer depends on."""
-        return {
-            "config": self.config.model_dump(mode="json"),
-            "seeds": list(self.seeds),
-            "tuning": None if self.tuning is None else self.tuning.model_dump(mode="json"),
-        }
+        return question(self.config, self.seeds, self.tuning)
+
+    def steps(self) -> int:
+        """Return how many gradient steps the cell takes, tuning included."""
+        tuning = 0 if self.tuning is None else tuning_steps(self.config, self.tuning)
+        return tuning + len(self.seeds) * self.config.training.steps
 
 
 def stored_result(cell: Cell, out: Path) -> dict[str, Any] | None:
     """Return the result of a finished cell, None if it is missing or answers another question."""
     path = out / f"{cell.key}.json"
     content = read_json(path) if path.is_file() else {}
-    return dict(content) if content.get("question") == cell.question() else None
+    return dict(content) if same_question(content.get("question"), cell.question()) else None
 
 
 def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
@@ -64,22 +78,40 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
         config = tuning.apply(config)
     tell(f"training {len(cell.seeds)} seeds, {config.training.steps} steps")
     configs = [config.model_copy(update={"seed": seed}) for seed in cell.seeds]
-    models = fit_side_by_side(configs, out / cell.key / "final", _watch(tell))
+    final = out / cell.key / "final"
+    models = fit_side_by_side(configs, final, _watch(tell))
     tell("evaluating")
+    runs = [_evaluated(cell, model, out) for model in models]
+    origin = provenance(cell.seeds[0], config.device)
+    if cell.keep:
+        keep_model(models[0], runs[0], origin, out.parent / "models" / cell.key)
     result = {
         "question": cell.question(),
         "label": cell.label,
         "tuned": None if tuning is None else _tuned(tuning),
-        "runs": [{"seed": m.config.seed, **evaluate(m).to_json()} for m in models],
-        "metrics": _curve(out / cell.key / "final"),
-        "provenance": provenance(cell.seeds[0], config.device),
+        "runs": [{"seed": seed, **run} for seed, run in zip(cell.seeds, runs, strict=True)],
+        "metrics": training_curves(final, len(cell.seeds), config.training.steps),
+        "parameters": sum(p.numel() for p in models[0].flow.parameters()),
+        "training_seconds": training_seconds(final, len(cell.seeds)),
+        "provenance": origin,
         "seconds": round(time.monotonic() - start, 1),
     }
-    if models[0].target.event_shape == (2,):
-        _write_density(out / f"{cell.key}.npz", models[0])
     write_json(out / f"{cell.key}.json", result)
     tell("done")
     return result
+
+
+def _evaluated(cell: Cell, model: Model, out: Path) -> dict[str, Any]:
+    """Return a seed's evaluation; a stopped cell does not judge its finished seeds again."""
+    path = out / cell.key / f"evaluation-{model.config.seed}.json"
+    if not path.is_file():
+        tica, skipped = slow_coordinates(model.config)
+        evidence = gather(model, tica=tica)
+        content = judge(model, evidence, skipped=skipped).to_json()
+        if model.config.seed == cell.seeds[0]:
+            store_picture(out / f"{cell.key}.npz", model, evidence)
+        write_json(path, content)
+    return dict(read_json(path))
 
 
 def _tuned(tuning: Tuning) -> dict[str, Any]:
@@ -91,15 +123,6 @@ def _tuned(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _curve(folder: Path) -> dict[str, list[Any]]:
-    """Return the validation curve of the final training, one column per seed."""
-    lines = [line for line in RunFolder(folder).metrics() if "validation_nll" in line]
-    return {
-        "step": [line["step"] for line in lines],
-        "validation_nll": [[round(v, 5) for v in line["validation_nll"]] for line in lines],
-    }
-
-
 def _watch(tell: Tell) -> Watch:
     def watch(line: dict[str, Any], steps: int) -> None:
         if "validation_nll" in line:
@@ -108,21 +131,3 @@ def _watch(tell: Tell) -> Watch:
             tell(f"step {line['step']} of {steps}, validation NLL {shown}")
 
     return watch
-
-
-def _write_density(path: Path, model: Model, half_width: float = 3.0, points: int = 121) -> None:
-    """Store log q on a grid and the training samples of the first seed, for the picture."""
-    axis = torch.linspace(-half_width, half_width, points, dtype=torch.float64)
-    grid = torch.cartesian_prod(axis, axis)
-    content = {
-        "axis": axis.numpy(),
-        "log_prob": model.log_prob(grid).reshape(points, points).numpy().astype(np.float32),
-        "log_target": -model.target(grid).reshape(points, points).numpy().astype(np.float32),
-    }
-    write_bytes(path, _npz(content))
-
-
-def _npz(arrays: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()

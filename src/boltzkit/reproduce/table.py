@@ -3,33 +3,61 @@
 import csv
 import io
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scipy import stats
 
-__all__ = ["Column", "Row", "bold_marks", "to_csv", "to_markdown"]
+__all__ = ["Column", "Row", "bold_marks", "read_values", "to_csv", "to_markdown"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One metric of a table."""
+    """One metric of a table.
+
+    Args:
+        key: its short name.
+        title: the head of the column.
+        digits: behind the point.
+        higher_is_better: which end is bold.
+        scale: factor on values, 100 for percent.
+        path: where an evaluation has it, such as ``reverse.ess_clipped``.
+    """
 
     key: str
     title: str
     digits: int
     higher_is_better: bool = False
     scale: float = 1.0
+    path: str = ""
+
+    def read(self, evaluation: Mapping[str, Any]) -> float | None:
+        """Return the value of one run, None where it has none."""
+        found: Any = evaluation
+        for name in self.path.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return None if found is None else float(found)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell's values of every metric, one value per seed, and the paper's mean and spread."""
+    """One cell's values of its metrics, one value per seed, and the paper's mean and spread.
+
+    A metric that some seed has no value of (not measured, or not finite) is missing altogether: a mean over the
+    other seeds would flatter.
+    """
 
     group: str
     label: str
     values: dict[str, list[float]]
-    paper: dict[str, tuple[float, float]]
+    paper: Mapping[str, tuple[float, float]]
+
+
+def read_values(columns: Sequence[Column], runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Return the metrics that all runs have."""
+    found = {column.key: [column.read(run) for run in runs] for column in columns}
+    return {key: [v for v in values if v is not None] for key, values in found.items() if None not in values}
 
 
 def bold_marks(samples: Sequence[Sequence[float]], higher_is_better: bool) -> list[bool]:
@@ -47,9 +75,14 @@ def bold_marks(samples: Sequence[Sequence[float]], higher_is_better: bool) -> li
         elif statistics.stdev(values) == 0 and statistics.stdev(samples[best]) == 0:
             marks.append(means[i] == means[best])
         else:
-            p = stats.ttest_ind(values, samples[best], equal_var=False).pvalue
-            marks.append(bool(p >= 0.05))
+            marks.append(_welch(values, samples[best]) >= 0.05)
     return marks
+
+
+def _welch(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the p-value; from moments, because the test on samples warns where seeds agree to the last digits."""
+    moments = [(statistics.fmean(v), statistics.stdev(v), len(v)) for v in (one, other)]
+    return float(stats.ttest_ind_from_stats(*moments[0], *moments[1], equal_var=False).pvalue)
 
 
 def to_markdown(rows: Sequence[Row], columns: Sequence[Column], group_title: str) -> str:
@@ -58,9 +91,7 @@ def to_markdown(rows: Sequence[Row], columns: Sequence[Column], group_title: str
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for group in dict.fromkeys(row.group for row in rows):
         members = [row for row in rows if row.group == group]
-        marks = {
-            c.key: bold_marks([row.values[c.key] for row in members], c.higher_is_better) for c in columns
-        }
+        marks = {column.key: _marks(members, column) for column in columns}
         for i, row in enumerate(members):
             cells = [_cell(row, column, marks[column.key][i]) for column in columns]
             lines.append("| " + " | ".join([group if i == 0 else "", row.label, *cells]) + " |")
@@ -76,14 +107,30 @@ def to_csv(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     for row in rows:
         numbers: list[str] = []
         for column in columns:
-            mean, spread = _moments(row.values[column.key])
             paper = row.paper.get(column.key)
-            numbers += [f"{mean * column.scale:.6g}"]
-            numbers += ["" if spread is None else f"{spread * column.scale:.4g}"]
+            numbers += _numbers(row.values.get(column.key), column.scale)
             numbers += ["", ""] if paper is None else [f"{paper[0]:g}", f"{paper[1]:g}"]
-        seeds = len(next(iter(row.values.values())))
+        seeds = max(map(len, row.values.values()), default=0)
         writer.writerow([row.group, row.label, seeds, *numbers])
     return buffer.getvalue()
+
+
+def _marks(rows: Sequence[Row], column: Column) -> list[bool]:
+    """Mark the best of a block among the rows that have the metric."""
+    known = [i for i, row in enumerate(rows) if column.key in row.values]
+    marks = [False] * len(rows)
+    if known:
+        found = bold_marks([rows[i].values[column.key] for i in known], column.higher_is_better)
+        for i, mark in zip(known, found, strict=True):
+            marks[i] = mark
+    return marks
+
+
+def _numbers(values: Sequence[float] | None, scale: float) -> list[str]:
+    if values is None:
+        return ["", ""]
+    mean, spread = _moments(values)
+    return [f"{mean * scale:.6g}", "" if spread is None else f"{spread * scale:.4g}"]
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float | None]:
@@ -92,10 +139,12 @@ def _moments(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _cell(row: Row, column: Column, bold: bool) -> str:
-    mean, spread = _moments(row.values[column.key])
-    text = f"{mean * column.scale:.{column.digits}f}"
-    if spread is not None:
-        text += f" ± {spread * column.scale:.{column.digits}f}"
+    text = "–"
+    if column.key in row.values:
+        mean, spread = _moments(row.values[column.key])
+        text = f"{mean * column.scale:.{column.digits}f}"
+        if spread is not None:
+            text += f" ± {spread * column.scale:.{column.digits}f}"
     text = f"**{text}**" if bold else text
     paper = row.paper.get(column.key)
     return text if paper is None else f"{text} ({paper[0]:.{column.digits}f} ± {paper[1]:.{column.digits}f})"

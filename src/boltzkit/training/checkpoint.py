@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +13,51 @@ from boltzkit.errors import UserError
 from boltzkit.storage import read_json, write_bytes, write_folder, write_json
 from boltzkit.training.state import TrainState
 
-__all__ = ["checkpoints", "load_checkpoint", "read_checkpoint", "save_checkpoint"]
+__all__ = ["checkpoints", "load_checkpoint", "read_checkpoint", "save_checkpoint", "save_model"]
 
 _FORMAT = 1
+_MODEL = "model"
+"""The kind of a checkpoint that holds the flow alone."""
 
 
 def save_checkpoint(folder: Path, state: TrainState, keep: int = 2) -> Path:
     """Write ``step-XXXXXXXX/`` with state.safetensors and state.json, then drop all but the newest `keep`."""
-    tensors = {k: v.detach().cpu().contiguous() for k, v in state.tensors().items()}
-    content = safetensors.torch.save(tensors)
-    meta = {
-        "format": _FORMAT,
-        "step": state.step,
-        "evaluations": state.evaluations,
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-
-    def fill(partial: Path) -> None:
-        write_bytes(partial / "state.safetensors", content)
-        write_json(partial / "state.json", meta)
-
-    path = folder / f"step-{state.step:08d}"
-    write_folder(path, fill)
+    path = _write(folder, state.tensors(), {"step": state.step, "evaluations": state.evaluations})
     kept = checkpoints(folder)[-keep:]
     # Everything else, also what a kill left half written or half deleted.
     for old in [*folder.glob("step-*"), *folder.glob(".step-*")]:
         if old not in kept:
             shutil.rmtree(old)
+    return path
+
+
+def save_model(
+    folder: Path, flow: Mapping[str, torch.Tensor], step: int, evaluations: int, *, averaged: bool = False
+) -> Path:
+    """Write a checkpoint of the flow alone: a third of the size, enough to load and judge, too little to train on.
+
+    Args:
+        folder: the ``checkpoints/`` of a run folder.
+        flow: the flow's tensors.
+        step: steps behind them.
+        evaluations: energy evaluations behind them.
+        averaged: whether these are averaged weights, which a run with `training.ema` is loaded with.
+    """
+    prefix = "ema." if averaged else "modules.flow."
+    tensors = {f"{prefix}{name}": value for name, value in flow.items()}
+    return _write(folder, tensors, {"kind": _MODEL, "step": step, "evaluations": evaluations})
+
+
+def _write(folder: Path, tensors: Mapping[str, torch.Tensor], meta: dict[str, Any]) -> Path:
+    content = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
+    described = {"format": _FORMAT, **meta, "sha256": hashlib.sha256(content).hexdigest()}
+
+    def fill(partial: Path) -> None:
+        write_bytes(partial / "state.safetensors", content)
+        write_json(partial / "state.json", described)
+
+    path = folder / f"step-{meta['step']:08d}"
+    write_folder(path, fill)
     return path
 
 
@@ -65,5 +84,9 @@ def load_checkpoint(folder: Path, state: TrainState) -> bool:
     if not found:
         return False
     tensors, meta = read_checkpoint(found[-1])
+    if meta.get("kind") == _MODEL:
+        raise UserError(
+            f"{found[-1]} holds a model without its optimiser: load, sample or evaluate it; training cannot go on."
+        )
     state.load(tensors, meta["step"], meta["evaluations"])
     return True

@@ -16,6 +16,8 @@ from boltzkit.objective import Batch, Objective
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
 from boltzkit.training.config import TrainingConfig
+from boltzkit.training.gradient_norm import no_norms, summarise_norms
+from boltzkit.training.memory import Memory
 from boltzkit.training.optimiser import learning_rate
 from boltzkit.training.run_folder import RunFolder
 from boltzkit.training.state import TrainState
@@ -35,7 +37,7 @@ class Problem:
         flow: the model at its start.
         objective: what to minimise.
         target: the energy; its evaluation counter is part of the state.
-        batch: step -> data (or model samples).
+        batch: step -> data (or model samples); with a state of its own if it is a `Memory`.
         reference: step -> a batch of its own for the dispersion, or None to share the data's.
         centre: a learned centre, or None for the batch mean.
         validate: flow -> numbers to log, called in evaluation mode without gradients.
@@ -69,7 +71,8 @@ def train(
         Interrupted: a signal asked to stop; the state was saved.
         TrainingFailed: every replica failed too many steps in a row.
     """
-    state = TrainState.start(problem.flow, config, problem.centre)
+    memory = problem.batch if isinstance(problem.batch, Memory) else None
+    state = TrainState.start(problem.flow, config, problem.centre, memory)
     if folder is not None and load_checkpoint(folder.checkpoints, state):
         problem.target.evaluations = state.evaluations
     clock = _Clock()
@@ -100,7 +103,7 @@ def _report(
     watch: Watch | None,
 ) -> None:
     last = state.step == config.steps
-    validate = problem.validate is not None and (state.step % config.validate_every == 0 or last)
+    validate = state.step % config.validate_every == 0 or last
     if not (state.step % config.log_every == 0 or last or validate or bool(info.failed.any())):
         return
     values: dict[str, Tensor | None] = {
@@ -111,9 +114,10 @@ def _report(
         "failed_steps": state.failed,
         "left_out": state.left_out,
     }
-    if validate and problem.validate is not None:
-        with problem.flow.evaluating(), torch.no_grad():
-            values |= problem.validate(problem.flow)
+    values |= summarise_norms(state.norms)
+    state.norms = no_norms(state.flow.replicas)
+    if validate:
+        values |= _judge(problem)
     line: dict[str, Any] = {"step": state.step}
     line |= {k: v.detach().tolist() for k, v in values.items() if v is not None}
     line |= {"learning_rate": learning_rate(config, state.step - 1), "evaluations": state.evaluations}
@@ -122,6 +126,13 @@ def _report(
         folder.log(line)
     if watch is not None:
         watch(line, config.steps)
+
+
+def _judge(problem: Problem) -> dict[str, Tensor]:
+    """Return the numbers of validation, and those of the batches' memory."""
+    with problem.flow.evaluating(), torch.no_grad():
+        found = {} if problem.validate is None else problem.validate(problem.flow)
+        return found | (problem.batch.figures(problem.flow) if isinstance(problem.batch, Memory) else {})
 
 
 def _give_up_if_hopeless(state: TrainState, info: StepInfo, config: TrainingConfig) -> None:

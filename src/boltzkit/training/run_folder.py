@@ -1,4 +1,8 @@
-"""The run folder: config.json, provenance.json, metrics.jsonl, checkpoints/."""
+"""The run folder: config.json, provenance.json, metrics.jsonl, checkpoints/.
+
+A folder whose one checkpoint holds the flow alone (`save_model`) is a run folder too: whatever loads, samples or
+evaluates a run takes it; only training refuses to go on from it.
+"""
 
 import json
 import platform

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from boltzkit.flow import Flow
 from boltzkit.training.config import TrainingConfig
+from boltzkit.training.gradient_norm import no_norms
+from boltzkit.training.memory import Memory
 from boltzkit.training.optimiser import build_optimiser
 
 __all__ = ["TrainState"]
@@ -24,7 +26,9 @@ class TrainState:
         failed: failed steps so far, per replica ``(*replicas,)``.
         failed_in_a_row: the same since the last step that worked.
         left_out: samples left out of losses so far, per replica.
+        norms: moments of the gradient norm since the last line of metrics, ``(*replicas, 3)``.
         evaluations: energy evaluations spent so far.
+        memory: buffers that batches come from, None where they follow from the step alone.
     """
 
     modules: nn.ModuleDict
@@ -33,12 +37,20 @@ class TrainState:
     failed: Tensor
     failed_in_a_row: Tensor
     left_out: Tensor
+    norms: Tensor
     step: int = 0
     evaluations: int = 0
+    memory: Memory | None = None
     _names: list[str] = field(default_factory=list)
 
     @classmethod
-    def start(cls, flow: Flow, config: TrainingConfig, centre: nn.Module | None = None) -> "TrainState":
+    def start(
+        cls,
+        flow: Flow,
+        config: TrainingConfig,
+        centre: nn.Module | None = None,
+        memory: Memory | None = None,
+    ) -> "TrainState":
         """Return the state before the first step."""
         modules = nn.ModuleDict({"flow": flow} | ({} if centre is None else {"centre": centre}))
         names, parameters = zip(*modules.named_parameters(), strict=True)
@@ -51,6 +63,8 @@ class TrainState:
             failed=zeros,
             failed_in_a_row=zeros.clone(),
             left_out=zeros.clone(),
+            norms=no_norms(flow.replicas),
+            memory=memory,
             _names=list(names),
         )
 
@@ -72,7 +86,10 @@ class TrainState:
         content |= {f"ema.{k}": v for k, v in self.ema.items()}
         for name, moments in zip(self._names, self._moments(), strict=True):
             content |= {f"optimiser.{name}.{k}": v for k, v in moments.items()}
+        if self.memory is not None:
+            content |= {f"memory.{k}": v for k, v in self.memory.tensors().items()}
         counts = {"failed": self.failed, "failed_in_a_row": self.failed_in_a_row, "left_out": self.left_out}
+        counts["norms"] = self.norms
         return content | {f"counts.{k}": v for k, v in counts.items()}
 
     def load(self, tensors: dict[str, Tensor], step: int, evaluations: int) -> None:
@@ -83,9 +100,13 @@ class TrainState:
         if any(moments.values()):
             state = self.optimiser.state_dict()
             self.optimiser.load_state_dict({**state, "state": moments})
+        if self.memory is not None:
+            self.memory.load(_under("memory.", tensors))
         counts = _under("counts.", tensors)
         self.failed, self.failed_in_a_row = counts["failed"], counts["failed_in_a_row"]
         self.left_out = counts["left_out"]
+        # Checkpoints of earlier versions have none: the next line of metrics then covers fewer steps, and says so.
+        self.norms = counts.get("norms", self.norms)
         self.step, self.evaluations = step, evaluations
 
     def _moments(self) -> list[dict[str, Any]]:

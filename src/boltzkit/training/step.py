@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from boltzkit.objective import Batch, Loss, Objective
 from boltzkit.training.config import TrainingConfig
+from boltzkit.training.gradient_norm import add_norm
 from boltzkit.training.optimiser import learning_rate
 from boltzkit.training.state import TrainState
 
@@ -50,6 +51,7 @@ def train_step(
     state.failed = state.failed + failed
     state.failed_in_a_row = torch.where(failed, state.failed_in_a_row + 1, 0)
     state.left_out = state.left_out + loss.left_out.cpu()
+    state.norms = add_norm(state.norms, norm)
     state.step += 1
     return state, StepInfo(loss, norm, failed)
 

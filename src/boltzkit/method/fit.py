@@ -1,24 +1,22 @@
-"""Training on unbiased data, or on none (reverse KL): one run, or several side by side as one batched model."""
+"""Training: one run in its folder, or several side by side as one batched model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from boltzkit.config import Config
-from boltzkit.data import Dataset, EpochBatches, LabelledData, StoredBatches, load_labelled, read_samples
-from boltzkit.energy import Target
 from boltzkit.errors import UserError
-from boltzkit.flow import Flow, RealNVPConfig
+from boltzkit.flow import RealNVPConfig
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
-from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
+from boltzkit.method.source import batch_source
+from boltzkit.method.system import build_energy
 from boltzkit.method.validation import Validation
-from boltzkit.objective import Batch, Objective, draw_batch
-from boltzkit.randomness import generator
+from boltzkit.objective import Objective
 from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, train
 
-__all__ = ["build_problem", "check_config", "fit", "fit_side_by_side", "training_data"]
+__all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
 
 
 def fit(config: RunConfig, out: Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
@@ -50,7 +48,7 @@ def fit_side_by_side(
         check_config(config)
     if len({_common(config) for config in configs}) != 1:
         raise UserError("Runs trained side by side may differ in seed and loss weights only.")
-    if not isinstance(configs[0].flow, RealNVPConfig):
+    if not isinstance(configs[0].flow, RealNVPConfig) or _learns_from_buffers(configs[0]):
         return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
     folder = None
@@ -82,6 +80,7 @@ def check_config(config: RunConfig) -> None:
         )
     if config.objective.data == "none" and config.objective.dispersion == "none":
         raise UserError("There is nothing to minimise: set objective.data or objective.dispersion.")
+    _check_buffers(config)
     try:
         torch.empty(0, device=config.device)
     except (RuntimeError, AssertionError) as error:
@@ -106,23 +105,11 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
         dispersion_weights if batched else dispersion_weights[0],
         warm_up_steps=kind.warm_up,
     )
-    seeds = tuple(c.seed for c in configs)
-    if kind.data == "reverse_kl":
-        batch: Callable[[int], Batch] = _ModelBatches(flow, target, first.training.batch, seeds)
-    elif _is_large(first):
-        assert isinstance(first.target, MoleculeConfig)
-        train_split = _dataset(first).split("train")
-        batch = StoredBatches(
-            train_split, first.training.batch, seeds, first.target.temperature, device=first.device
-        )
-    else:
-        data = _stack([training_data(c, target) for c in configs], batched)
-        batch = EpochBatches(data.to(first.device, torch.float32), first.training.batch, seeds)
     return Problem(
         flow,
         objective,
         target,
-        batch,
+        batch_source(configs, flow, target, batched=batched),
         centre=centre,
         validate=Validation.of(configs, target, batched=batched),
     )
@@ -133,58 +120,18 @@ def _common(config: RunConfig) -> str:
     return config.model_copy(update={"seed": 0, "objective": objective}).model_dump_json()
 
 
-def training_data(config: RunConfig, target: Target) -> LabelledData:
-    """Return a run's training samples with their labels: drawn from the target, or read from its file."""
-    gradients = config.objective.data == "path_gradient"
-    if isinstance(config.target, MoleculeConfig):
-        split = _dataset(config).split("train")
-        temperature, n = config.target.temperature, min(config.data.samples, len(split))
-        return load_labelled(split, temperature, n, seed=config.seed, gradients=gradients)
-    if config.data.path is None:
-        x = target.sample(config.data.samples, generator(config.seed, "training data"))
-        source = target.name
-    else:
-        x = read_samples(Path(config.data.path), target)[: config.data.samples]
-        source = config.data.path
-    return LabelledData.label(x, target, gradients=gradients, source=source)
+def _learns_from_buffers(config: RunConfig) -> bool:
+    return config.annealing is not None or config.fab is not None
 
 
-_IN_MEMORY = 1_000_000
-"""Samples up to which a dataset is held in memory."""
-
-
-def _is_large(config: RunConfig) -> bool:
-    """Whether training reads its dataset in windows: all of it, when more is asked for than memory should hold."""
-    return isinstance(config.target, MoleculeConfig) and config.data.samples > _IN_MEMORY
-
-
-def _dataset(config: RunConfig) -> Dataset:
-    assert isinstance(config.target, MoleculeConfig)
-    if config.data.path is None:
+def _check_buffers(config: RunConfig) -> None:
+    if not _learns_from_buffers(config):
+        return
+    if config.annealing is not None and config.fab is not None:
+        raise UserError("A run learns from one kind of buffer: set annealing or fab, and the other to null.")
+    if config.objective.data not in ("forward_kl", "none"):
         raise UserError(
-            f"{config.target.name} cannot be sampled exactly: make data with boltzkit simulate, and set data.path "
-            "to its folder."
+            f"Buffers are learned by the forward KL, not {config.objective.data}: set objective.data."
         )
-    return Dataset.open(config.data.path, molecule_of(config.target))
-
-
-def _stack(parts: list[LabelledData], batched: bool) -> LabelledData:
-    if not batched:
-        return parts[0]
-    gradients = [part.gradient for part in parts if part.gradient is not None]
-    return LabelledData(
-        torch.stack([part.x for part in parts]),
-        torch.stack([part.energy for part in parts]),
-        torch.stack(gradients) if gradients else None,
-    )
-
-
-class _ModelBatches:
-    """Fresh samples of the flow itself at every step, for the reverse KL."""
-
-    def __init__(self, flow: Flow, target: Target, n: int, seeds: tuple[int, ...]) -> None:
-        self.flow, self.target, self.n, self.seeds = flow, target, n, seeds
-
-    def __call__(self, step: int) -> Batch:
-        own = [generator(seed, "model batch", step) for seed in self.seeds]
-        return draw_batch(self.flow.train(), self.target, self.n, own if self.flow.replicas else own[0])
+    if isinstance(config.flow, RealNVPConfig) and config.flow.statistics != "running":
+        raise UserError("Weights of buffers need a flow that is a density: set flow.statistics=running.")

@@ -1,0 +1,102 @@
+"""Samples of the flow as it was, with everything that later weights need."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from boltzkit.energy import Target
+from boltzkit.flow import Flow
+from boltzkit.method.annealing.path import Waypoint
+from boltzkit.randomness import generator
+from boltzkit.weights import LogWeights
+
+__all__ = ["Buffer", "Lesson", "combine", "draw_buffer", "log_prob_of"]
+
+_CHUNK = 4096
+
+
+class Buffer(NamedTuple):
+    """Samples with their energies and the log-density that drew them; those without a finite energy are not here.
+
+    Args:
+        x: ``(n, *event)``, float32.
+        energy: reduced, ``(n,)``, float64.
+        log_prob: log q of the flow that drew them, ``(n,)``, float64.
+        drawn: how many were drawn, failed ones included.
+    """
+
+    x: Tensor
+    energy: Tensor
+    log_prob: Tensor
+    drawn: int
+
+    @property
+    def ess_fraction(self) -> float:
+        """The ESS of these samples for the target itself: what the flow was worth when it drew them."""
+        return LogWeights.from_samples(self.log_prob, self.energy).ess() / self.drawn
+
+
+@torch.no_grad()
+def draw_buffer(flow: Flow, target: Target, n: int, seed: int, stage: int) -> Buffer:
+    """Draw n samples and label them: n energy evaluations."""
+    parts = []
+    for chunk, start in enumerate(range(0, n, _CHUNK)):
+        with flow.evaluating():
+            own = generator(seed, f"buffer {stage}", chunk)
+            x, log_prob = flow.sample(min(_CHUNK, n - start), own)
+        parts.append((x.cpu(), target(x.double()).cpu().double(), log_prob.cpu().double()))
+    x, energy, log_prob = (torch.cat(part) for part in zip(*parts, strict=True))
+    good = energy.isfinite() & log_prob.isfinite()
+    return Buffer(x[good].float(), energy[good], log_prob[good], n)
+
+
+@torch.no_grad()
+def log_prob_of(flow: Flow, x: Tensor) -> Tensor:
+    """Return log q of stored samples, in float64; costs no energy evaluation."""
+    with flow.evaluating():
+        parameter = next(flow.parameters())
+        starts = range(0, len(x), _CHUNK)
+        parts = [flow.log_prob(x[i : i + _CHUNK].to(parameter)).cpu().double() for i in starts]
+    return torch.cat(parts)
+
+
+class Lesson(NamedTuple):
+    """What a stage learns from: samples with the negative log-density of its target, and importance weights.
+
+    Args:
+        x: ``(n, *event)``.
+        energy: −log q' up to one constant, ``(n,)``.
+        weights: with mean 1, ``(n,)``.
+    """
+
+    x: Tensor
+    energy: Tensor
+    weights: Tensor
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective number of samples."""
+        return float(self.weights.sum() ** 2 / self.weights.square().sum())
+
+    def part(self, index: Tensor | slice) -> "Lesson":
+        """Return some of the samples."""
+        return Lesson(*(values[index] for values in self))
+
+
+def combine(buffers: Sequence[Buffer], flow: Flow, waypoint: Waypoint) -> Lesson:
+    """Weigh buffers to an intermediate target; the newest is last and was drawn by the flow as it is now.
+
+    Each buffer's samples are weighted by the density that drew them, normalised among themselves, and the buffers
+    count by their effective numbers of samples: an old one that overlaps badly counts little.
+    """
+    parts = []
+    for number, buffer in enumerate(buffers):
+        newest = number == len(buffers) - 1
+        current = buffer.log_prob if newest or waypoint.exponent == 1 else log_prob_of(flow, buffer.x)
+        log_density = waypoint.log_density(buffer.energy, current)
+        share = torch.softmax(log_density - buffer.log_prob, dim=0)
+        parts.append((buffer.x, -log_density, share / share.square().sum()))
+    x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
+    return Lesson(x, energy, weights / weights.mean())

@@ -1,0 +1,37 @@
+"""How to learn a target without data."""
+
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from boltzkit.config import Config
+
+__all__ = ["AnnealingConfig"]
+
+
+class AnnealingConfig(Config):
+    """A chain of intermediate targets, from what the flow draws to the target; each is learned from a buffer."""
+
+    evaluations: PositiveInt = 1_000_000
+    """Energy evaluations of the whole training, kept to the unit; the stages share them evenly."""
+    stages: PositiveInt = 60
+    """Intermediate targets; the training's steps are shared evenly among them."""
+    path: Literal["tempered", "geometric", "temperature"] = "tempered"
+    """`tempered`: between the flow and the target at a temperature that falls (CMT); `geometric`: the same at the
+    target's own temperature; `temperature`: the target at falling temperatures, without the flow (TA-BG)."""
+    trust: PositiveFloat | None = 0.3
+    """Largest KL divergence of the next intermediate target from the flow, in nats; none lets it go all the way."""
+    entropy: PositiveFloat | None = None
+    """Largest loss of entropy in one stage, in nats, which then chooses the temperature instead of the schedule."""
+    hottest: float = Field(4.0, ge=1)
+    """Temperature of the first stage, in units of the target's."""
+    cooling: float = Field(0.5, gt=0, le=1)
+    """Share of the stages over which the temperature falls, geometrically, to the target's."""
+    ceiling: float = Field(1000.0, gt=0)
+    """Reduced energy above which the path takes only the logarithm of what exceeds it: atoms that overlap are then
+    driven apart in a few stages, whether their energy is a thousand or a billion. At the start, when hardly a sample
+    lies below, the lowest tenth of the buffer does. Weights of results never see it."""
+    reuse: PositiveInt = 1
+    """Buffers that a stage learns from: its own, and of those before it the newest."""
+    held_out: float = Field(0.1, ge=0, lt=1)
+    """Share of each buffer that is not learned from, and tells memory from learning."""

@@ -1,0 +1,128 @@
+"""The batches of an annealed training: a new buffer at the start of each stage, then passes over it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from boltzkit.energy import Target
+from boltzkit.flow import Flow
+from boltzkit.method.annealing.buffer import Buffer, Lesson, combine, draw_buffer, log_prob_of
+from boltzkit.method.annealing.config import AnnealingConfig
+from boltzkit.method.annealing.path import Waypoint, choose
+from boltzkit.objective import Batch
+from boltzkit.randomness import generator
+from boltzkit.training import Memory
+
+__all__ = ["AnnealedBatches"]
+
+
+class AnnealedBatches(Memory):
+    """Step -> batch; part of the training's state, so that a resumed stage goes on with the buffer it had.
+
+    Args:
+        flow: the flow in training.
+        target: the energy; each stage evaluates it on its share of the budget.
+        config: the path.
+        batch: samples per step.
+        steps: of the whole training.
+        seed: of buffers and orders.
+    """
+
+    def __init__(
+        self, flow: Flow, target: Target, config: AnnealingConfig, batch: int, steps: int, seed: int
+    ) -> None:
+        self.flow, self.target, self.config = flow, target, config
+        self.batch, self.steps, self.seed = batch, steps, seed
+        self.stage = -1
+        self.waypoint = Waypoint(0.0, 1.0)
+        self.buffers: list[Buffer] = []
+        self.lesson: Lesson | None = None
+        self._order = torch.empty(0)
+
+    def __call__(self, step: int) -> Batch:
+        """Return the batch of a step; the first one of a stage draws its buffer from the flow as it is."""
+        stage = step * self.config.stages // self.steps
+        if stage != self.stage:
+            self._begin(stage)
+        learned, _ = self._split()
+        size = min(self.batch, len(learned.energy))
+        first = -(-stage * self.steps // self.config.stages)
+        epoch, position = divmod(step - first, len(learned.energy) // size)
+        if position == 0 or len(self._order) == 0:
+            own = generator(self.seed, f"order of stage {stage}", epoch)
+            self._order = torch.randperm(len(learned.energy), generator=own)
+        chosen = learned.part(self._order[position * size : (position + 1) * size])
+        parameter = next(self.flow.parameters())
+        x, energy, weights = (values.to(parameter) for values in chosen)
+        return Batch(x, energy, weights=weights)
+
+    def figures(self, flow: Flow) -> dict[str, Tensor]:
+        """Return what a person watches: where the path is, and whether the flow learns or memorises."""
+        learned, held = self._split()
+        found: dict[str, float] = {
+            "stage": self.stage,
+            "exponent": self.waypoint.exponent,
+            "temperature": self.waypoint.temperature,
+            "ess": self.buffers[-1].ess_fraction,
+            "failed_samples": self.buffers[-1].drawn - len(self.buffers[-1].energy),
+        }
+        if len(held.energy) > 1:
+            seen = learned.part(slice(0, len(held.energy)))
+            (nll, spread), (held_nll, held_spread) = (_judge(flow, part) for part in (seen, held))
+            found |= {"memory_nll": held_nll - nll, "memory_dispersion": held_spread - spread}
+        return {key: torch.tensor(value, dtype=torch.float64) for key, value in found.items()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a checkpoint needs."""
+        content = {
+            "stage": torch.tensor(self.stage),
+            "waypoint": torch.tensor(self.waypoint, dtype=torch.float64),
+        }
+        for number, buffer in enumerate(self.buffers):
+            content |= {
+                f"{number}.{name}": torch.as_tensor(value) for name, value in buffer._asdict().items()
+            }
+        if self.lesson is not None:
+            content |= {f"lesson.{name}": value for name, value in self.lesson._asdict().items()}
+        return content
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        self.stage, self.waypoint = int(tensors["stage"]), Waypoint(*tensors["waypoint"].tolist())
+        count = sum(name.endswith(".drawn") for name in tensors)
+        self.buffers = [_stored_buffer(tensors, f"{number}.") for number in range(count)]
+        self.lesson = Lesson(*(tensors[f"lesson.{name}"] for name in Lesson._fields)) if count else None
+        self._order = torch.empty(0)
+
+    def _begin(self, stage: int) -> None:
+        budget, stages = self.config.evaluations, self.config.stages
+        n = (stage + 1) * budget // stages - stage * budget // stages
+        buffer = draw_buffer(self.flow, self.target, n, self.seed, stage)
+        self.waypoint = choose(self.config, stage, buffer.energy, buffer.log_prob)
+        self.buffers = [*self.buffers, buffer][-self.config.reuse :]
+        self.stage, self.lesson = stage, combine(self.buffers, self.flow, self.waypoint)
+        self._order = torch.empty(0)
+
+    def _split(self) -> tuple[Lesson, Lesson]:
+        """Return what is learned from, and what is held out: of the newest buffer, the last ones drawn."""
+        assert self.lesson is not None
+        held = int(self.config.held_out * len(self.buffers[-1].energy))
+        end = len(self.lesson.energy) - held
+        return self.lesson.part(slice(0, end)), self.lesson.part(slice(end, None))
+
+
+def _stored_buffer(tensors: dict[str, Tensor], prefix: str) -> Buffer:
+    fields: dict[str, Any] = {name: tensors[prefix + name] for name in Buffer._fields}
+    return Buffer(**(fields | {"drawn": int(fields["drawn"])}))
+
+
+def _judge(flow: Flow, lesson: Lesson) -> tuple[float, float]:
+    """Return the weighted NLL and the weighted mean absolute deviation of log q' − log q."""
+    log_prob = log_prob_of(flow, lesson.x)
+    inside = log_prob.isfinite()
+    share = lesson.weights[inside] / lesson.weights[inside].sum()
+    deviation = -lesson.energy[inside] - log_prob[inside]
+    centre = (share * deviation).sum()
+    nll = -float((share * log_prob[inside]).sum())
+    return nll, float((share * (deviation - centre).abs()).sum())

@@ -1,0 +1,101 @@
+"""Where the batches of a training come from: data, the flow itself, or buffers of its samples."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from boltzkit.data import Dataset, EpochBatches, LabelledData, StoredBatches, load_labelled, read_samples
+from boltzkit.energy import Target
+from boltzkit.errors import UserError
+from boltzkit.flow import Flow
+from boltzkit.method.annealing.lessons import AnnealedBatches
+from boltzkit.method.config import RunConfig
+from boltzkit.method.fab.replay import ReplayBatches
+from boltzkit.method.system import MoleculeConfig, molecule_of
+from boltzkit.objective import Batch, draw_batch
+from boltzkit.randomness import generator
+
+__all__ = ["batch_source", "training_data"]
+
+
+def batch_source(
+    configs: tuple[RunConfig, ...], flow: Flow, target: Target, *, batched: bool
+) -> Callable[[int], Batch]:
+    """Return step -> batch of one run, or of several that differ in seed and loss weights."""
+    first, size = configs[0], configs[0].training.batch
+    seeds = tuple(config.seed for config in configs)
+    if first.annealing is not None:
+        return AnnealedBatches(flow, target, first.annealing, size, first.training.steps, first.seed)
+    if first.fab is not None:
+        return ReplayBatches(flow, target, first.fab, size, first.seed)
+    if first.objective.data == "reverse_kl":
+        return _ModelBatches(flow, target, size, seeds)
+    if _is_large(first):
+        assert isinstance(first.target, MoleculeConfig)
+        split = _dataset(first).split("train")
+        return StoredBatches(split, size, seeds, first.target.temperature, device=first.device)
+    data = _stack([training_data(config, target) for config in configs], batched)
+    return EpochBatches(data.to(first.device, torch.float32), size, seeds)
+
+
+def training_data(config: RunConfig, target: Target) -> LabelledData:
+    """Return a run's training samples with their labels: drawn from the target, or read from its file."""
+    gradients = config.objective.data == "path_gradient"
+    if isinstance(config.target, MoleculeConfig):
+        split = _dataset(config).split("train")
+        temperature, n = config.target.temperature, min(config.data.samples, len(split))
+        return load_labelled(split, temperature, n, seed=config.seed, gradients=gradients)
+    if config.data.path is None:
+        x = target.sample(config.data.samples, generator(config.seed, "training data"))
+        source = target.name
+    else:
+        x = read_samples(Path(config.data.path), target)[: config.data.samples]
+        source = config.data.path
+    return LabelledData.label(x, target, gradients=gradients, source=source)
+
+
+_IN_MEMORY = 1_000_000
+"""Samples up to which a dataset is held in memory."""
+
+
+def _is_large(config: RunConfig) -> bool:
+    """Whether training reads its dataset in windows: where all of it is asked for, and it is large.
+
+    A part is drawn once and held in memory, whatever its size: windows know no parts.
+    """
+    if not isinstance(config.target, MoleculeConfig) or config.data.samples <= _IN_MEMORY:
+        return False
+    return _IN_MEMORY < len(_dataset(config).split("train")) <= config.data.samples
+
+
+def _dataset(config: RunConfig) -> Dataset:
+    assert isinstance(config.target, MoleculeConfig)
+    if config.data.path is None:
+        raise UserError(
+            f"{config.target.name} cannot be sampled exactly: make data with boltzkit simulate, and set data.path "
+            "to its folder."
+        )
+    return Dataset.open(config.data.path, molecule_of(config.target))
+
+
+def _stack(parts: list[LabelledData], batched: bool) -> LabelledData:
+    if not batched:
+        return parts[0]
+    gradients = [part.gradient for part in parts if part.gradient is not None]
+    return LabelledData(
+        torch.stack([part.x for part in parts]),
+        torch.stack([part.energy for part in parts]),
+        torch.stack(gradients) if gradients else None,
+    )
+
+
+class _ModelBatches:
+    """Fresh samples of the flow itself at every step, for the reverse KL."""
+
+    def __init__(self, flow: Flow, target: Target, n: int, seeds: tuple[int, ...]) -> None:
+        self.flow, self.target, self.n, self.seeds = flow, target, n, seeds
+
+    def __call__(self, step: int) -> Batch:
+        own = [generator(seed, "model batch", step) for seed in self.seeds]
+        return draw_batch(self.flow.train(), self.target, self.n, own if self.flow.replicas else own[0])

@@ -1,0 +1,89 @@
+"""How long an experiment will take, told before it starts."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from boltzkit.flow import RealNVPConfig
+from boltzkit.method import RunConfig, build_problem
+from boltzkit.reproduce.cell import Cell
+from boltzkit.training import TrainState, train_step
+
+__all__ = ["estimate", "makespan"]
+
+_WARM, _TIMED = 2, 5
+_DRAWING = 0.5
+"""What a batch costs to draw, weigh and judge, in training steps."""
+
+
+def estimate(cells: Sequence[Cell], workers: int) -> str | None:
+    """Say how long cells will take from the time of a few steps; None where there is nothing worth a word.
+
+    Batched flows are left out: all their seeds share a step.
+    """
+    if not cells or any(isinstance(cell.config.flow, RealNVPConfig) for cell in cells):
+        return None
+    pace = {key: _seconds_per_step(config) for key, config in _kinds(cells).items()}
+    loads = [pace[_kind(cell.config)] * _steps(cell) for cell in cells]
+    hours = makespan(loads, workers) / 3600
+    steps = sum(cell.steps() for cell in cells)
+    shown = ", ".join(f"{1000 * seconds:.0f} ms" for seconds in pace.values())
+    return (
+        f"About {hours:.2g} h: {len(cells)} cells with {steps:,} steps of {shown} and their evaluation, on {workers} "
+        "workers of one thread, if the machine is free. What was saved before makes it shorter."
+    )
+
+
+def makespan(loads: Sequence[float], workers: int) -> float:
+    """Return when the last worker is done, each taking the next load in turn.
+
+    >>> makespan([3.0, 2.0, 2.0], 2)
+    4.0
+    """
+    ends = [0.0] * workers
+    for load in loads:
+        ends[ends.index(min(ends))] += load
+    return max(ends)
+
+
+def _kind(config: RunConfig) -> str:
+    return f"{config.target.model_dump_json()} {config.flow.model_dump_json()} {config.training.batch}"
+
+
+def _kinds(cells: Sequence[Cell]) -> dict[str, RunConfig]:
+    return {_kind(cell.config): cell.config for cell in cells}
+
+
+def _steps(cell: Cell) -> float:
+    """Return the cell's work in training steps."""
+    judged = cell.config.evaluation.samples + cell.config.evaluation.test_samples
+    return cell.steps() + _DRAWING * len(cell.seeds) * judged / cell.config.training.batch
+
+
+def _seconds_per_step(config: RunConfig) -> float:
+    few = {"samples": config.training.batch, "validation_samples": 1}
+    config = config.model_copy(update={"data": config.data.model_copy(update=few)})
+    # What one thread computes does not depend on how busy the machine is right now.
+    clock = time.process_time if config.device == "cpu" else time.perf_counter
+    with _one_thread():
+        problem = build_problem((config,), batched=False)
+        state = TrainState.start(problem.flow, config.training, problem.centre)
+        start = 0.0
+        for step in range(_WARM + _TIMED):
+            if step == _WARM:
+                start = clock()
+            state, _ = train_step(state, problem.objective, config.training, problem.batch(step))
+        return (clock() - start) / _TIMED
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread, as workers do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

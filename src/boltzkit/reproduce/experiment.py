@@ -1,0 +1,92 @@
+"""An experiment: the rows of one table, what is drawn of them, and how all of it runs and resumes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from boltzkit.reproduce.cell import Cell, stored_result
+from boltzkit.reproduce.table import Column, Row, read_values
+
+__all__ = ["Drawing", "Experiment", "Found", "Picture", "Planned", "finished"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One row of a table: where it stands, what trains it, and the paper's numbers for it."""
+
+    group: str
+    label: str
+    cell: Cell
+    paper: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finished row: its plan, its numbers, the stored result and where the arrays for its picture are."""
+
+    planned: Planned
+    row: Row
+    result: Mapping[str, Any]
+    arrays: Path
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its file name and caption."""
+
+    name: str
+    figure: Figure
+    caption: str
+
+
+Drawing = Callable[[Sequence[Found]], Picture | None]
+"""Draws finished rows; None where there is too little to draw."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that one reproduction is.
+
+    Args:
+        title: of the page.
+        name: of the table, with the scale.
+        columns: metrics of the table; one that no row has is left out.
+        group_title: what the rows of a block have in common.
+        rows: the plan, in the table's order.
+        explanation: what the numbers mean.
+        summary: from rows to the result in a sentence or two.
+        drawings: figures of the page.
+        published: a table of the paper that stands on its own, because its scale is another.
+        longest_first: start the longest cells first, so that no worker is left alone at the end.
+    """
+
+    title: str
+    name: str
+    columns: tuple[Column, ...]
+    group_title: str
+    rows: tuple[Planned, ...]
+    explanation: str
+    summary: Callable[[Sequence[Found]], str]
+    drawings: tuple[Drawing, ...]
+    published: tuple[Row, ...] = ()
+    longest_first: bool = False
+
+    def cells(self) -> list[Cell]:
+        """Return the cells in the order in which they start."""
+        cells = [planned.cell for planned in self.rows]
+        return sorted(cells, key=lambda cell: -cell.steps()) if self.longest_first else cells
+
+
+def finished(experiment: Experiment, out: Path) -> list[Found]:
+    """Return the rows whose cells are finished, in the table's order."""
+    found = []
+    for planned in experiment.rows:
+        result = stored_result(planned.cell, out / "cells")
+        if result is not None:
+            values = read_values(experiment.columns, result["runs"])
+            row = Row(planned.group, planned.label, values, planned.paper)
+            found.append(Found(planned, row, result, out / "cells" / f"{planned.cell.key}.npz"))
+    return found

@@ -1,0 +1,31 @@
+"""Running an experiment: an estimate first, its cells on workers, and a report whatever happens."""
+
+from pathlib import Path
+
+from boltzkit.reproduce.budget import estimate
+from boltzkit.reproduce.cell import Tell, stored_result
+from boltzkit.reproduce.experiment import Experiment, finished
+from boltzkit.reproduce.report import write_report
+from boltzkit.reproduce.schedule import run_cells
+
+__all__ = ["run_experiment"]
+
+
+def run_experiment(experiment: Experiment, out: Path, workers: int, tell: Tell) -> Path:
+    """Run or go on and return the path of report.html.
+
+    Each seed is an independent experiment; the test set is common to all. A run that is stopped leaves the report of
+    the cells that are finished.
+    """
+    cells = experiment.cells()
+    missing = [cell for cell in cells if stored_result(cell, out / "cells") is None]
+    words = estimate(missing, workers)
+    if words is not None:
+        tell(words)
+    try:
+        run_cells(cells, out / "cells", workers, tell)
+    finally:
+        found = finished(experiment, out)
+        if found:
+            write_report(experiment, found, out)
+    return out / "report.html"

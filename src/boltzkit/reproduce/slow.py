@@ -1,0 +1,29 @@
+"""Slow coordinates of a dataset, where it has physical time."""
+
+from functools import lru_cache
+
+from boltzkit.data import Dataset
+from boltzkit.ensemble import Tica, fit_tica
+from boltzkit.errors import UserError
+from boltzkit.method import MoleculeConfig, RunConfig
+from boltzkit.method.system import molecule_of
+from boltzkit.molecule import Backbone
+
+__all__ = ["slow_coordinates"]
+
+
+def slow_coordinates(config: RunConfig) -> tuple[Tica | None, dict[str, str]]:
+    """Return slow coordinates fitted on the test data, or None and the reason why there are none."""
+    if not isinstance(config.target, MoleculeConfig) or config.data.path is None:
+        return None, {}
+    try:
+        return _fitted(config.data.path, config.target), {}
+    except UserError as error:
+        # The reason is stored with results, which name no path of this machine.
+        return None, {"tica": str(error).replace(config.data.path, "the dataset")}
+
+
+@lru_cache(maxsize=1)
+def _fitted(path: str, target: MoleculeConfig) -> Tica:
+    molecule = molecule_of(target)
+    return fit_tica(Dataset.open(path, molecule).split("test"), Backbone.of(molecule.topology))

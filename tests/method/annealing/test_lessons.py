@@ -1,0 +1,149 @@
+"""Annealed training: the budget to the unit, exact resume, what is held out, weights across buffers, and the result."""
+
+import math
+
+import pytest
+import torch
+
+from boltzkit.energy import TargetConfig, build_target
+from boltzkit.ensemble import draw
+from boltzkit.errors import TrainingFailed, UserError
+from boltzkit.flow import RealNVPConfig
+from boltzkit.method import ObjectiveConfig, RunConfig, build_problem, fit, load
+from boltzkit.method.annealing import AnnealingConfig, Waypoint
+from boltzkit.method.annealing.buffer import Buffer, combine
+from boltzkit.method.fit import check_config
+from boltzkit.randomness import generator
+from boltzkit.training import TrainingConfig, train
+
+
+def config(*, stages: int = 5, evaluations: int = 2003, steps: int = 50, **changes) -> RunConfig:
+    annealing = AnnealingConfig(stages=stages, evaluations=evaluations, hottest=2.0, **changes)
+    return RunConfig(
+        target=TargetConfig(name="gmm"),
+        flow=RealNVPConfig(layers=6, hidden=(32, 32), statistics="running"),
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
+        annealing=annealing,
+        training=TrainingConfig(
+            steps=steps,
+            batch=64,
+            learning_rate=2e-3,
+            warm_up=10,
+            log_every=1,
+            validate_every=10,
+            checkpoint_every=7,
+        ),
+    )
+
+
+@pytest.mark.parametrize("evaluations", [2003, 999])
+def test_the_budget_is_kept_to_the_unit(evaluations):
+    settings = config(evaluations=evaluations)
+    problem = build_problem((settings,), batched=False)
+    seen, energy = [], problem.target._energy
+
+    def counted(x):
+        seen.append(len(x))
+        return energy(x)
+
+    problem.target._energy = counted
+    state = train(problem, settings.training)
+    assert sum(seen) == evaluations
+    assert state.evaluations == evaluations
+
+
+def test_a_stopped_stage_goes_on_bit_for_bit(tmp_path):
+    whole, _ = fit(config(reuse=2), tmp_path / "whole")
+
+    class Stopped(Exception):
+        pass
+
+    def stop(line, steps):
+        if line["step"] in (12, 33):  # in the middle of a stage, between two checkpoints
+            raise Stopped
+
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            fit(config(reuse=2), tmp_path / "parts", stop)
+    resumed, _ = fit(config(reuse=2), tmp_path / "parts")
+    ours, theirs = resumed.flow.state_dict(), whole.flow.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    # Control: another seed gives other weights.
+    other = load(tmp_path / "whole").config.model_copy(update={"seed": 1})
+    elsewhere = fit(other, tmp_path / "other")[0].flow.state_dict()
+    assert not all(torch.equal(elsewhere[name], theirs[name]) for name in theirs)
+
+
+def test_what_is_held_out_is_never_learned_from():
+    batches = build_problem((config(held_out=0.25),), batched=False).batch
+    learned = torch.cat([batches(step).x for step in range(10)])
+    newest = batches.buffers[-1].x
+    held = newest[len(newest) - int(0.25 * len(newest)) :]
+    assert len(held) == 100
+    assert not torch.isin(held[:, 0], learned[:, 0]).any()
+    # Control: the others are.
+    assert torch.isin(newest[:200, 0], learned[:, 0]).double().mean() > 0.9
+
+
+def gaussian_buffer(scale: float, n: int, seed: int) -> Buffer:
+    """Samples of a wider normal distribution, with energies of the standard one."""
+    x = scale * torch.randn(n, 1, generator=generator(seed, "buffer"), dtype=torch.float64)
+    log_prob = -0.5 * (x[:, 0] / scale) ** 2 - math.log(scale * math.sqrt(2 * math.pi))
+    return Buffer(x, 0.5 * x[:, 0] ** 2, log_prob, n)
+
+
+def test_old_buffers_are_weighted_by_what_drew_them():
+    old, new = gaussian_buffer(3.0, 20_000, 0), gaussian_buffer(1.5, 10_000, 1)
+    lesson = combine([old, new], None, Waypoint(1.0, 1.0))
+    x = lesson.x[:, 0]
+    weighted = float((lesson.weights * x**2).mean())
+    error = float((lesson.weights * (x**2 - 1)).std()) / math.sqrt(len(x))
+    assert abs(weighted - 1) < 4 * error
+    assert lesson.effective > gaussian_effective(new)
+    # Control: without weights the variance is that of the buffers.
+    assert float((x**2).mean()) > 3
+
+
+def gaussian_effective(buffer: Buffer) -> float:
+    weights = torch.softmax(-buffer.energy - buffer.log_prob, 0)
+    return float(1 / weights.square().sum())
+
+
+def test_a_mixture_is_learned_from_its_energy_alone():
+    settings = config(stages=12, evaluations=30_000, steps=480)
+    problem = build_problem((settings,), batched=False)
+    train(problem, settings.training)
+    target = build_target(settings.target)
+    found = draw(problem.flow.eval(), target, 20_000, seed=5)
+    summary = found.reweighting
+    assert summary.ess_raw > 0.8
+    assert abs(summary.log_z - target.log_z) < 4 * summary.log_z_se
+    modes = {(bool(a), bool(b)) for a, b in (found.x > 0).tolist()}
+    assert len(modes) == 4
+
+
+def narrow(**changes) -> RunConfig:
+    """Return a run towards a target a tenth as wide as the flow's start, in ten dimensions."""
+    settings = config(stages=10, evaluations=10_000, steps=400, cooling=0.1, **changes)
+    return settings.model_copy(update={"target": TargetConfig(name="harmonic", dim=10, scale=0.1)})
+
+
+def first_effective(settings: RunConfig) -> float:
+    batches = build_problem((settings,), batched=False).batch
+    batches(0)
+    return batches.lesson.effective
+
+
+def test_without_a_trust_region_a_narrow_target_fails():
+    assert first_effective(narrow()) > 300
+    # The control: all weight lies on a few samples, and most batches have none of it.
+    unbound = narrow(trust=None)
+    assert first_effective(unbound) < 10
+    with pytest.raises(TrainingFailed):
+        train(build_problem((unbound,), batched=False), unbound.training)
+
+
+def test_buffers_need_a_density():
+    settings = config().model_copy(update={"flow": RealNVPConfig(layers=2, hidden=(8, 8))})
+    with pytest.raises(UserError, match="statistics=running"):
+        check_config(settings)
