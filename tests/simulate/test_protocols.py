@@ -46,6 +46,8 @@ def test_pieces_are_trajectories_and_the_last_validate(peptide: Molecule, tmp_pa
     assert [t.number for t in dataset.split("validation").trajectories()] == [3]
     dataset.verify(peptide).require()
     assert dataset.about.bias is None
+    # Three steps of a femtosecond: slow coordinates need to know.
+    assert dataset.about.source["frame_interval"] == pytest.approx(0.003)
     stand = read_stand(tmp_path / "sampler-train-0.safetensors", CONFIG.identity())
     # 30 steps of equilibration, 20 in the gap, and 24 frames of 3 steps, of two simulations
     assert stand is not None

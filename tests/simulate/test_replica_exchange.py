@@ -11,7 +11,13 @@ from boltzkit.data import Dataset
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 from boltzkit.molecule import Molecule
-from boltzkit.simulate import DynamicsConfig, ReplicaExchangeSimulation, ladder, simulate_replica_exchange
+from boltzkit.simulate import (
+    DynamicsConfig,
+    MDSimulation,
+    ReplicaExchangeSimulation,
+    ladder,
+    simulate_replica_exchange,
+)
 
 TEMPERATURES = (300.0, 450.0, 600.0)
 CONFIG = ReplicaExchangeSimulation(
@@ -53,6 +59,11 @@ def test_every_temperature_has_its_own_distribution(
     monkeypatch.setattr(ladder, "accepts", lambda energies, thermal, draw: draw < 0.5)
     simulate_replica_exchange(triangle, CONFIG, tmp_path / "wrong", quiet)
     assert max(map(abs, deviations(tmp_path / "wrong", triangle))) > 5
+
+
+def test_exchanges_leave_no_physical_time() -> None:
+    assert ReplicaExchangeSimulation().frame_interval is None
+    assert MDSimulation(every=20).frame_interval == pytest.approx(0.02)
 
 
 def test_acceptance_is_in_detailed_balance() -> None:

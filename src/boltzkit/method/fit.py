@@ -8,26 +8,39 @@ import torch
 from boltzkit.config import Config
 from boltzkit.errors import UserError
 from boltzkit.flow import RealNVPConfig
+from boltzkit.method.annealing.pretraining import pretraining
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
 from boltzkit.method.source import batch_source
 from boltzkit.method.system import build_energy
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
-from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, train
+from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, checkpoints, train
 
 __all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
 
 
-def fit(config: RunConfig, out: Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
+def fit(config: RunConfig, out: str | Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
     """Train one run in its folder, going on where it stopped; return the model and remarks on the resume."""
     check_config(config)
     # The problem first: bad data must not leave a half-made folder behind.
     problem = build_problem((config,), batched=False)
-    folder = RunFolder(out)
+    folder = RunFolder(Path(out))
     remarks = folder.open(config, config.seed, config.device)
+    _pretrain(config, problem, folder, watch)
     train(problem, config.training, folder, watch)
     return load(out), remarks
+
+
+def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Watch | None) -> None:
+    """Learn the hottest temperature first where that is asked for, in a run folder below the run's."""
+    annealing = config.annealing
+    if annealing is None or not annealing.pretraining or checkpoints(folder.checkpoints):
+        return
+    first = pretraining(problem, annealing.hottest, config.training.batch, config.seed, annealing.dropped)
+    below = RunFolder(folder.path / "pretraining")
+    below.open(config, config.seed, config.device)
+    train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)
 
 
 class SideBySide(Config):

@@ -19,6 +19,7 @@ __all__ = [
     "find_recipe",
     "gmm",
     "many_well",
+    "ta_bg",
     "unbiased",
     "unbiased_paper",
     "variational",
@@ -113,6 +114,25 @@ def cmt_paper() -> RunConfig:
     )
 
 
+def ta_bg() -> RunConfig:
+    """Learn a molecule (target.molecule) from its energy alone: reverse KL when hot, then annealing (TA-BG)."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide"),
+        flow=SPLINE_PRESETS["laptop"],
+        annealing=AnnealingConfig(
+            path="temperature",
+            trust=None,
+            stages=12,
+            cooling=0.84,
+            pretraining=4_000,
+            dropped=20,
+            evaluations=4_000_000,
+        ),
+        training=_annealed_training(stages=12, steps_per_stage=500),
+        evaluation=EvaluationConfig(samples=1_000_000),
+    )
+
+
 def fab() -> RunConfig:
     """Learn a molecule (target.molecule) from its energy alone: flow annealed importance sampling (FAB)."""
     settings = FabConfig(evaluations=3_000_000, annealed=512)
@@ -152,6 +172,7 @@ RECIPES: dict[str, Callable[[], RunConfig]] = {
     "unbiased-paper": unbiased_paper,
     "cmt": cmt,
     "cmt-paper": cmt_paper,
+    "ta-bg": ta_bg,
     "fab": fab,
     "many-well": many_well,
     "variational": variational,

@@ -60,6 +60,11 @@ class Timeline(Protocol):
         """Time before the first stored frame, ps."""
         return self.equilibration
 
+    @property
+    def frame_interval(self) -> float | None:
+        """Physical time from one stored frame to the next, ps."""
+        return self.every * self.dynamics.step
+
     def steps(self, time: float) -> int:
         """Return the number of time steps in a time in ps."""
         return round(time / self.dynamics.step)

@@ -38,6 +38,11 @@ class Protocol(Config, ABC):
         """How the samples depart from the Boltzmann distribution, in words."""
         return None
 
+    @property
+    def frame_interval(self) -> float | None:
+        """Physical time from one stored frame of a trajectory to the next, ps; None where there is no such time."""
+        return None
+
     def identity(self) -> dict[str, Any]:
         """Return the settings that a run cannot change; more samples may be asked for later."""
         content: dict[str, Any] = json.loads(self.model_copy(update={"samples": 1}).model_dump_json())

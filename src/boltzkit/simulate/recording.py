@@ -101,7 +101,10 @@ def record(molecule: Molecule, config: Protocol, run: Run, out: Path, tell: Tell
 
 
 def _writer(molecule: Molecule, config: Protocol, run: Run, out: Path, temperature: float) -> DatasetWriter:
-    about = About.of(molecule, temperature, bias=config.bias, source={"protocol": config.title})
+    source: dict[str, Any] = {"protocol": config.title}
+    if config.frame_interval is not None:
+        source["frame_interval"] = config.frame_interval
+    about = About.of(molecule, temperature, bias=config.bias, source=source)
     return DatasetWriter(out / run.folders[temperature], about)
 
 

@@ -43,6 +43,11 @@ class ReplicaExchangeSimulation(Timeline):
         return "replica-exchange molecular dynamics"
 
     @property
+    def frame_interval(self) -> float | None:
+        """None: what is stored at one temperature is not one trajectory in time."""
+        return None
+
+    @property
     def waiting(self) -> float:
         """Time before the first stored frame, ps."""
         return self.equilibration + self.mixing

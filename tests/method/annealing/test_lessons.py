@@ -1,5 +1,6 @@
 """Annealed training: the budget to the unit, exact resume, what is held out, weights across buffers, and the result."""
 
+import json
 import math
 
 import pytest
@@ -12,6 +13,7 @@ from boltzkit.flow import RealNVPConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, build_problem, fit, load
 from boltzkit.method.annealing import AnnealingConfig, Waypoint
 from boltzkit.method.annealing.buffer import Buffer, combine
+from boltzkit.method.annealing.pretraining import Tempered
 from boltzkit.method.fit import check_config
 from boltzkit.randomness import generator
 from boltzkit.training import TrainingConfig, train
@@ -147,3 +149,38 @@ def test_buffers_need_a_density():
     settings = config().model_copy(update={"flow": RealNVPConfig(layers=2, hidden=(8, 8))})
     with pytest.raises(UserError, match="statistics=running"):
         check_config(settings)
+
+
+def test_pretraining_is_part_of_the_budget_and_of_the_resume(tmp_path):
+    settings = config(path="temperature", trust=None, pretraining=20, dropped=5, evaluations=3000)
+    settings = settings.model_copy(
+        update={"training": settings.training.model_copy(update={"learning_rate": 1e-3})}
+    )
+    whole, _ = fit(settings, tmp_path / "whole")
+    lines = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["evaluations"] == 3000
+
+    class Stopped(Exception):
+        pass
+
+    def stop_at(where: str, step: int):
+        def stop(line, steps):
+            if line["step"] == step and ("exponent" in line) == (where == "annealing"):
+                raise Stopped
+
+        return stop
+
+    for where, step in (("pretraining", 11), ("annealing", 30)):
+        with pytest.raises(Stopped):
+            fit(settings, tmp_path / "parts", stop_at(where, step))
+    resumed, _ = fit(settings, tmp_path / "parts")
+    ours, theirs = resumed.flow.state_dict(), whole.flow.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_tempered_energies_count_once():
+    target = build_target(TargetConfig(name="gmm"))
+    hot = Tempered(target, 4.0)
+    x = torch.zeros(7, 2)
+    assert torch.allclose(4 * hot(x), target(x))
+    assert hot.evaluations == target.evaluations == 14

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from boltzkit.config import Config
 
@@ -13,7 +13,11 @@ class AnnealingConfig(Config):
     """A chain of intermediate targets, from what the flow draws to the target; each is learned from a buffer."""
 
     evaluations: PositiveInt = 1_000_000
-    """Energy evaluations of the whole training, kept to the unit; the stages share them evenly."""
+    """Energy evaluations of the whole training, kept to the unit; the stages share what pre-training leaves evenly."""
+    pretraining: NonNegativeInt = 0
+    """Steps of the reverse KL at the hottest temperature before the first stage (TA-BG); each costs a batch."""
+    dropped: NonNegativeInt = 0
+    """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
     """Intermediate targets; the training's steps are shared evenly among them."""
     path: Literal["tempered", "geometric", "temperature"] = "tempered"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from boltzkit.energy import Target
+from boltzkit.errors import UserError
 from boltzkit.flow import Flow
 from boltzkit.method.annealing.buffer import Buffer, Lesson, combine, draw_buffer, log_prob_of
 from boltzkit.method.annealing.config import AnnealingConfig
@@ -34,6 +35,12 @@ class AnnealedBatches(Memory):
     ) -> None:
         self.flow, self.target, self.config = flow, target, config
         self.batch, self.steps, self.seed = batch, steps, seed
+        self._budget = config.evaluations - config.pretraining * batch
+        if self._budget < 2 * config.stages:
+            raise UserError(
+                f"{config.evaluations:,} evaluations are too few for {config.pretraining} steps of pre-training and "
+                f"{config.stages} stages: raise annealing.evaluations."
+            )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
         self.buffers: list[Buffer] = []
@@ -96,7 +103,7 @@ class AnnealedBatches(Memory):
         self._order = torch.empty(0)
 
     def _begin(self, stage: int) -> None:
-        budget, stages = self.config.evaluations, self.config.stages
+        budget, stages = self._budget, self.config.stages
         n = (stage + 1) * budget // stages - stage * budget // stages
         buffer = draw_buffer(self.flow, self.target, n, self.seed, stage)
         self.waypoint = choose(self.config, stage, buffer.energy, buffer.log_prob)
