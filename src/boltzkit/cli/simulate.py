@@ -63,6 +63,7 @@ def simulate(
     - `manifest.json`, `shards/`: the dataset
     - `sampler-*.safetensors`: where the simulation stands, to go on from
     - `quality-*.json`: means, autocorrelation times and effective numbers of samples
+    - `ramachandran-*.png`: of a peptide, what the samples cover; of a biased set, with its starts
 
     Args:
         molecule: Name of a molecule, a PDB or mmCIF file, or a sequence such as ACE-TRP-NME.
@@ -99,12 +100,17 @@ def simulate(
 def _judge(subject: "Molecule", out: Path, split: Literal["train", "test"]) -> None:
     """Measure what the dataset is worth, write it down and print it."""
     from boltzkit.data import Dataset
+    from boltzkit.molecule import Backbone
+    from boltzkit.report import dataset_figure, png
     from boltzkit.simulate import assess
-    from boltzkit.storage import write_json
+    from boltzkit.storage import write_bytes, write_json
 
     dataset = Dataset.open(out, subject)
     quality = assess(dataset.split(split), subject)
     write_json(out / f"quality-{split}.json", quality.to_json())
+    figure = dataset_figure(dataset.split(split), Backbone.of(subject.topology))
+    if figure is not None:
+        write_bytes(out / f"ramachandran-{split}.png", png(figure))
     rows = [
         (
             o.name,

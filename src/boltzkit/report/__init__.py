@@ -1,6 +1,7 @@
 """Figures drawn on given axes, and self-contained HTML pages."""
 
 from boltzkit.report.by_size import Series, draw_by_size
+from boltzkit.report.dataset import dataset_figure
 from boltzkit.report.density import DensityGrid, draw_density, draw_log_weight, draw_samples
 from boltzkit.report.distributions import Distribution, draw_energies, draw_log_weights
 from boltzkit.report.evaluation import biased_figure, evaluation_figures, sample_size_figure, write_figures
@@ -15,6 +16,7 @@ __all__ = [
     "Series",
     "SurfaceRow",
     "biased_figure",
+    "dataset_figure",
     "draw_by_size",
     "draw_density",
     "draw_energies",

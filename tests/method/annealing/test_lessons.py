@@ -38,9 +38,9 @@ def config(*, stages: int = 5, evaluations: int = 2003, steps: int = 50, **chang
     )
 
 
-@pytest.mark.parametrize("evaluations", [2003, 999])
-def test_the_budget_is_kept_to_the_unit(evaluations):
-    settings = config(evaluations=evaluations)
+@pytest.mark.parametrize(("evaluations", "growth"), [(2003, 1.0), (999, 1.0), (2003, 4.0)])
+def test_the_budget_is_kept_to_the_unit(evaluations, growth):
+    settings = config(evaluations=evaluations, growth=growth)
     problem = build_problem((settings,), batched=False)
     seen, energy = [], problem.target._energy
 
@@ -184,3 +184,12 @@ def test_tempered_energies_count_once():
     x = torch.zeros(7, 2)
     assert torch.allclose(4 * hot(x), target(x))
     assert hot.evaluations == target.evaluations == 14
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [({"steps": 4}, "4 steps are too few for 5 stages"), ({"evaluations": 9}, "9 evaluations are too few")],
+)
+def test_too_little_for_the_stages_is_refused(changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        build_problem((config(**changes),), batched=False)

@@ -13,13 +13,16 @@ class AnnealingConfig(Config):
     """A chain of intermediate targets, from what the flow draws to the target; each is learned from a buffer."""
 
     evaluations: PositiveInt = 1_000_000
-    """Energy evaluations of the whole training, kept to the unit; the stages share what pre-training leaves evenly."""
+    """Energy evaluations of the whole training, kept to the unit; the stages share what pre-training leaves."""
     pretraining: NonNegativeInt = 0
     """Steps of the reverse KL at the hottest temperature before the first stage (TA-BG); each costs a batch."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
-    """Intermediate targets; the training's steps are shared evenly among them."""
+    """Intermediate targets."""
+    growth: float = Field(1.0, ge=1)
+    """How many times the last stage is as long as the first, in evaluations and in steps; geometric between them. Early
+    stages only drive atoms apart, and need neither."""
     path: Literal["tempered", "geometric", "temperature"] = "tempered"
     """`tempered`: between the flow and the target at a temperature that falls (CMT); `geometric`: the same at the
     target's own temperature; `temperature`: the target at falling temperatures, without the flow (TA-BG)."""
@@ -39,3 +42,15 @@ class AnnealingConfig(Config):
     """Buffers that a stage learns from: its own, and of those before it the newest."""
     held_out: float = Field(0.1, ge=0, lt=1)
     """Share of each buffer that is not learned from, and tells memory from learning."""
+
+    def stage_starts(self, total: int) -> list[int]:
+        """Return where each stage begins in a total of steps or evaluations, and the total at the end.
+
+        >>> AnnealingConfig(stages=4).stage_starts(10)
+        [0, 2, 5, 7, 10]
+        >>> AnnealingConfig(stages=3, growth=4.0).stage_starts(70)
+        [0, 10, 30, 70]
+        """
+        ratio = self.growth ** (1 / max(1, self.stages - 1))
+        lengths = [ratio**stage for stage in range(self.stages)]
+        return [int(total * sum(lengths[:stage]) / sum(lengths)) for stage in range(self.stages)] + [total]

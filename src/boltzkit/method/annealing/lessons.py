@@ -1,5 +1,6 @@
 """The batches of an annealed training: a new buffer at the start of each stage, then passes over it."""
 
+from bisect import bisect_right
 from typing import Any
 
 import torch
@@ -34,12 +35,17 @@ class AnnealedBatches(Memory):
         self, flow: Flow, target: Target, config: AnnealingConfig, batch: int, steps: int, seed: int
     ) -> None:
         self.flow, self.target, self.config = flow, target, config
-        self.batch, self.steps, self.seed = batch, steps, seed
+        self.batch, self.seed = batch, seed
+        self._first_steps = config.stage_starts(steps)[:-1]
         self._budget = config.evaluations - config.pretraining * batch
         if self._budget < 2 * config.stages:
             raise UserError(
                 f"{config.evaluations:,} evaluations are too few for {config.pretraining} steps of pre-training and "
                 f"{config.stages} stages: raise annealing.evaluations."
+            )
+        if len(set(self._first_steps)) < config.stages:
+            raise UserError(
+                f"{steps} steps are too few for {config.stages} stages: raise training.steps, or lower annealing.stages."
             )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
@@ -49,13 +55,12 @@ class AnnealedBatches(Memory):
 
     def __call__(self, step: int) -> Batch:
         """Return the batch of a step; the first one of a stage draws its buffer from the flow as it is."""
-        stage = step * self.config.stages // self.steps
+        stage = bisect_right(self._first_steps, step) - 1
         if stage != self.stage:
             self._begin(stage)
         learned, _ = self._split()
         size = min(self.batch, len(learned.energy))
-        first = -(-stage * self.steps // self.config.stages)
-        epoch, position = divmod(step - first, len(learned.energy) // size)
+        epoch, position = divmod(step - self._first_steps[stage], len(learned.energy) // size)
         if position == 0 or len(self._order) == 0:
             own = generator(self.seed, f"order of stage {stage}", epoch)
             self._order = torch.randperm(len(learned.energy), generator=own)
@@ -103,8 +108,8 @@ class AnnealedBatches(Memory):
         self._order = torch.empty(0)
 
     def _begin(self, stage: int) -> None:
-        budget, stages = self._budget, self.config.stages
-        n = (stage + 1) * budget // stages - stage * budget // stages
+        starts = self.config.stage_starts(self._budget)
+        n = starts[stage + 1] - starts[stage]
         buffer = draw_buffer(self.flow, self.target, n, self.seed, stage)
         self.waypoint = choose(self.config, stage, buffer.energy, buffer.log_prob)
         self.buffers = [*self.buffers, buffer][-self.config.reuse :]
