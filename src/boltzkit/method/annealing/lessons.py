@@ -45,7 +45,7 @@ class AnnealedBatches(Memory):
             )
         if len(set(self._first_steps)) < config.stages:
             raise UserError(
-                f"{steps} steps are too few for {config.stages} stages: raise training.steps, or lower annealing.stages."
+                f"{steps} steps are too few for {config.stages} stages: raise training.steps or lower annealing.stages."
             )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
