@@ -8,11 +8,12 @@ import torch
 from boltzkit.config import Config
 from boltzkit.errors import UserError
 from boltzkit.flow import RealNVPConfig
-from boltzkit.method.annealing.pretraining import pretraining
+from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
+from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
 from boltzkit.method.source import batch_source
-from boltzkit.method.system import build_energy
+from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
 from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, checkpoints, train
@@ -37,7 +38,15 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
     annealing = config.annealing
     if annealing is None or not annealing.pretraining or checkpoints(folder.checkpoints):
         return
-    first = pretraining(problem, annealing.hottest, config.training.batch, config.seed, annealing.dropped)
+    batch, seed = config.training.batch, config.seed
+    if annealing.start == "harmonic":
+        coordinates = coordinates_of(problem.flow)
+        assert isinstance(config.target, MoleculeConfig), "only molecules have internal coordinates"
+        positions = molecule_of(config.target).positions
+        start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
+        first = harmonic_pretraining(problem, start, batch, seed)
+    else:
+        first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)
     below = RunFolder(folder.path / "pretraining")
     below.open(config, config.seed, config.device)
     train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)

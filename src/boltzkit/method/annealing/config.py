@@ -15,7 +15,13 @@ class AnnealingConfig(Config):
     evaluations: PositiveInt = 1_000_000
     """Energy evaluations of the whole training, kept to the unit; the stages share what pre-training leaves."""
     pretraining: NonNegativeInt = 0
-    """Steps of the reverse KL at the hottest temperature before the first stage (TA-BG); each costs a batch."""
+    """Steps before the first stage, on what `start` says."""
+    start: Literal["reverse_kl", "harmonic"] = "reverse_kl"
+    """`reverse_kl`: the target at the hottest temperature, a batch of evaluations per step (TA-BG). `harmonic`: of a
+    molecule, fluctuations about its minimised structure with torsions that turn freely, for two evaluations per
+    coordinate in all."""
+    warmth: PositiveFloat = 1.5
+    """Temperature of the harmonic start's fluctuations, in units of the target's."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
@@ -42,6 +48,12 @@ class AnnealingConfig(Config):
     """Buffers that a stage learns from: its own, and of those before it the newest."""
     held_out: float = Field(0.1, ge=0, lt=1)
     """Share of each buffer that is not learned from, and tells memory from learning."""
+
+    def pretraining_cost(self, batch: int, dim: int) -> int:
+        """Return the energy evaluations before the first stage."""
+        if not self.pretraining:
+            return 0
+        return 2 * dim if self.start == "harmonic" else self.pretraining * batch
 
     def stage_starts(self, total: int) -> list[int]:
         """Return where each stage begins in a total of steps or evaluations, and the total at the end.

@@ -37,7 +37,7 @@ class AnnealedBatches(Memory):
         self.flow, self.target, self.config = flow, target, config
         self.batch, self.seed = batch, seed
         self._first_steps = config.stage_starts(steps)[:-1]
-        self._budget = config.evaluations - config.pretraining * batch
+        self._budget = config.evaluations - config.pretraining_cost(batch, flow.base.dim)
         if self._budget < 2 * config.stages:
             raise UserError(
                 f"{config.evaluations:,} evaluations are too few for {config.pretraining} steps of pre-training and "

@@ -1,15 +1,17 @@
-"""Before annealing along temperatures (TA-BG): the reverse KL at the hottest of them, where modes are connected."""
+"""Before annealing: the reverse KL at a high temperature, where modes are connected (TA-BG), or a harmonic start."""
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from boltzkit.energy import Target
-from boltzkit.objective import Batch, Objective, ReverseKL, draw_batch
+from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
+from boltzkit.objective import Batch, ForwardKL, Objective, ReverseKL, draw_batch
 from boltzkit.randomness import generator
 from boltzkit.training import Problem
 
-__all__ = ["Tempered", "pretraining"]
+__all__ = ["Tempered", "harmonic_pretraining", "tempered_pretraining"]
 
 
 class Tempered(Target):
@@ -37,7 +39,9 @@ class Tempered(Target):
         return self._target._energy(x) / self._temperature
 
 
-def pretraining(problem: Problem, temperature: float, batch: int, seed: int, dropped: int) -> Problem:
+def tempered_pretraining(
+    problem: Problem, temperature: float, batch: int, seed: int, dropped: int
+) -> Problem:
     """Return what is learned first: the same flow, by the reverse KL at a temperature.
 
     Args:
@@ -55,3 +59,16 @@ def pretraining(problem: Problem, temperature: float, batch: int, seed: int, dro
 
     objective = Objective(ReverseKL(drop_highest=dropped))
     return replace(problem, objective=objective, target=target, batch=draw, centre=None)
+
+
+def harmonic_pretraining(problem: Problem, start: HarmonicStart, batch: int, seed: int) -> Problem:
+    """Return what is learned first: the same flow, by the forward KL on fresh samples of a harmonic start."""
+    coordinates, parameter = coordinates_of(problem.flow), next(problem.flow.parameters())
+
+    def draw(step: int) -> Batch:
+        y = start.sample(batch, generator(seed, "harmonic batch", step))
+        with torch.no_grad():
+            x = coordinates.transform(y)[0].to(parameter)
+        return Batch(x, x.new_zeros(batch))
+
+    return replace(problem, objective=Objective(ForwardKL()), batch=draw, centre=None)
