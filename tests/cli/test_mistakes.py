@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boltzkit.cli import main
+from boltzkit.method import RECIPES
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from boltzkit.cli import main
         (["train", "gmn", "--out", "a"], "There is no recipe 'gmn'. Did you mean 'gmm'?"),
         (["train", "gmm"], "Say where the run shall live: --out runs/NAME."),
         (["train", "--out", "a"],
-         "Name a recipe (gmm, unbiased, unbiased-paper, many-well, variational) or the config.json of another run."),
+         f"Name a recipe ({', '.join(RECIPES)}) or the config.json of another run."),
         (["train", "nowhere/config.json", "--out", "a"], "There is no file nowhere/config.json."),
         (["sample", "--out", "a"], "sample needs a value for RUN: see boltzkit sample --help."),
         (["sample", "a", "--samples", "10"], "sample needs a value for --out: see boltzkit sample --help."),

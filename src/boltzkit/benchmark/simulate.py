@@ -119,7 +119,7 @@ def benchmark_simulate(
     molecules: tuple[str, ...] | list[str],
     batch: int = 512,
     rounds: int = 9,
-    picoseconds: float = 40.0,
+    picoseconds: float = 160.0,
     sweeps: int = 600,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SimulationBenchmark:

@@ -40,10 +40,10 @@ class AnnealingConfig(Config):
     """Temperature of the first stage, in units of the target's."""
     cooling: float = Field(0.5, gt=0, le=1)
     """Share of the stages over which the temperature falls, geometrically, to the target's."""
-    ceiling: float = Field(1000.0, gt=0)
-    """Reduced energy above which the path takes only the logarithm of what exceeds it: atoms that overlap are then
-    driven apart in a few stages, whether their energy is a thousand or a billion. At the start, when hardly a sample
-    lies below, the lowest tenth of the buffer does. Weights of results never see it."""
+    ceiling: PositiveFloat = 100.0
+    """How far above the lowest tenth of a buffer reduced energies count as they are; of what exceeds that, the path
+    takes only the logarithm. Atoms that overlap are then driven apart in a few stages, whether their energy is a
+    thousand or a billion. Weights of results never see it."""
     reuse: PositiveInt = 1
     """Buffers that a stage learns from: its own, and of those before it the newest."""
     held_out: float = Field(0.1, ge=0, lt=1)

@@ -77,6 +77,7 @@ class AnnealedBatches(Memory):
             "exponent": self.waypoint.exponent,
             "temperature": self.waypoint.temperature,
             "ess": self.buffers[-1].ess_fraction,
+            "effective": learned.effective / len(learned.energy),
             "failed_samples": self.buffers[-1].drawn - len(self.buffers[-1].energy),
         }
         if len(held.energy) > 1:

@@ -21,7 +21,7 @@ from boltzkit.method.annealing.config import AnnealingConfig
 __all__ = ["Waypoint", "choose", "divergence", "scheduled_temperature", "trust_region"]
 
 _LOWEST = 0.1
-"""Share of a buffer that lies below its ceiling, at least."""
+"""Share of a buffer that its ceiling is counted from."""
 _HIGHEST = 1e20
 """From which on all energies are alike."""
 _MOST = 1_000_000
@@ -57,7 +57,7 @@ def choose(config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor
             "Fewer than two samples of the flow have a finite energy: check the molecule's coordinates, or give "
             "annealing.evaluations more samples per stage."
         )
-    ceiling = max(config.ceiling, float(torch.quantile(energy[:_MOST], _LOWEST)))
+    ceiling = float(torch.quantile(energy[:_MOST], _LOWEST)) + config.ceiling
     energy = regularise(energy, ceiling, _HIGHEST)
     if config.entropy is not None:
         bounded = entropy_bound(energy, log_prob, config.trust or math.inf, config.entropy)
