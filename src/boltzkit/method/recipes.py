@@ -94,8 +94,10 @@ def cmt() -> RunConfig:
         target=MoleculeConfig(molecule="alanine-dipeptide"),
         flow=SPLINE_PRESETS["laptop"],
         objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
-        annealing=AnnealingConfig(stages=60, reuse=4),
-        training=_annealed_training(stages=60, steps_per_stage=200),
+        annealing=AnnealingConfig(
+            stages=40, growth=6, reuse=12, path="geometric", pretraining=300, start="harmonic"
+        ),
+        training=_annealed_training(stages=40, steps_per_stage=300),
         evaluation=EvaluationConfig(samples=1_000_000),
     )
 
@@ -160,7 +162,7 @@ def _annealed_training(stages: int, steps_per_stage: int) -> TrainingConfig:
         batch=512,
         learning_rate=5e-4,
         weight_decay=1e-5,
-        warm_up=200,
+        warm_up=30,
         clip=100.0,
         validate_every=steps_per_stage,
     )
