@@ -117,3 +117,29 @@ def test_a_mixture_is_learned_from_its_energy_alone():
 def test_a_buffer_that_starts_too_small_is_refused():
     with pytest.raises(UserError, match=r"raise fab\.first"):
         build_problem((config(first=1),), batched=False)
+
+
+def test_samples_without_a_finite_energy_are_counted_and_never_learned_from():
+    run = config(batches=12, first=8)
+    problem = build_problem((run,), batched=False)
+    energy = problem.target._energy
+
+    def broken(x):
+        # A quarter of the plane has no energy.
+        return torch.where((x > 0).all(-1), torch.nan, energy(x))
+
+    problem.target._energy = broken
+    batch = problem.batch(0)
+    assert not (batch.x > 0).all(-1).any()
+    failed = int(problem.batch.figures(problem.flow)["failed_samples"])
+    kept = int(problem.batch.figures(problem.flow)["buffer"])
+    assert failed > 0
+    assert failed + kept == 8 * 128
+
+
+def test_too_few_finite_samples_are_said():
+    run = config(batches=12)
+    problem = build_problem((run,), batched=False)
+    problem.target._energy = lambda x: torch.full(x.shape[:-1], torch.nan) + 0 * x.sum(-1)
+    with pytest.raises(UserError, match="no finite weight"):
+        problem.batch(0)

@@ -40,6 +40,7 @@ class ReplayBatches(Memory):
         self.annealed = 0
         self.step = config.step
         self.accepted = 0.0
+        self.failed = 0
         self._columns = dict.fromkeys(_FIELDS, torch.empty(0))
         self._chosen = torch.empty(0, dtype=torch.int64)
 
@@ -64,19 +65,20 @@ class ReplayBatches(Memory):
             "buffer": float(len(log_weight)),
             "buffer_ess": float(1 / share.square().sum()) / len(log_weight),
             "accepted": self.accepted,
+            "failed_samples": float(self.failed),
             "step_size": self.step,
         }
         return {key: torch.tensor(value, dtype=torch.float64) for key, value in values.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a checkpoint needs."""
-        numbers = torch.tensor([self.annealed, self.step, self.accepted], dtype=torch.float64)
+        numbers = torch.tensor([self.annealed, self.step, self.accepted, self.failed], dtype=torch.float64)
         return self._columns | {"numbers": numbers, "chosen": self._chosen}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Go on from a checkpoint."""
-        annealed, self.step, self.accepted = tensors["numbers"].tolist()
-        self.annealed, self._chosen = int(annealed), tensors["chosen"]
+        annealed, self.step, self.accepted, failed = tensors["numbers"].tolist()
+        self.annealed, self.failed, self._chosen = int(annealed), int(failed), tensors["chosen"]
         self._columns = {name: tensors[name] for name in _FIELDS}
 
     def _feed(self) -> None:
@@ -84,6 +86,7 @@ class ReplayBatches(Memory):
         own = generator(self.seed, "annealed batch", self.annealed)
         found = anneal(self._bridge, self.config, self.step, own)
         good = found.log_weight.isfinite()
+        self.failed += int((~good).sum())
         most = self.config.longest * self.config.annealed
         for name in _FIELDS:
             new = getattr(found, name)[good]
@@ -95,6 +98,11 @@ class ReplayBatches(Memory):
     def _choose(self, step: int) -> Tensor:
         """Return samples for the next batches, without replacement, with probability ∝ w (Gumbel's trick)."""
         log_weight = self._columns["log_weight"]
+        if len(log_weight) < self.config.updates * self.batch:
+            raise UserError(
+                f"Of the annealed samples {self.failed:,} have no finite weight, and {len(log_weight):,} are too few "
+                f"for {self.config.updates} batches of {self.batch}: raise fab.first or lower fab.step."
+            )
         own = generator(self.seed, "replay", step)
         uniform = torch.rand(len(log_weight), generator=own, dtype=torch.float64).clamp(min=1e-300)
         keys = log_weight - torch.log(-torch.log(uniform))
