@@ -8,7 +8,7 @@ import torch
 
 from boltzkit.coordinates import Bijection
 from boltzkit.flow import AffineCoupling, Chain, Conditioner, RealNVPConfig, build_realnvp
-from boltzkit.flow.conditioner import BatchNorm
+from boltzkit.flow.conditioner import NormalisedTanh
 from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_bijection
 from boltzkit.randomness import generator
@@ -24,7 +24,7 @@ def randomised(module: Any, seed: int = 0) -> Any:
         noise = torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
         parameter.data.add_(size * noise)
     for part in module.modules():
-        if isinstance(part, BatchNorm):
+        if isinstance(part, NormalisedTanh):
             part.running_mean.normal_(0.0, 0.3, generator=draw)
             part.running_var.uniform_(0.5, 2.0, generator=draw)
     return module.eval()

@@ -137,7 +137,8 @@ def test_running_statistics_follow_the_data(statistics):
     conditioner = flow.bijection.links[-1].conditioner
     x = points(500, 2)
     # The last of four layers is conditioned by the second half; untrained layers before it change nothing.
-    hidden = conditioner.linears[0](torch.tanh(conditioner.first(x[:, 1:].T)))
+    linear = conditioner.linears[0]
+    hidden = linear.weight() @ torch.tanh(conditioner.first(x[:, 1:].T)) + linear.bias
     for _ in range(2000):  # the slow average forgets its start only after a thousand updates
         flow.log_prob(x)
     norm = conditioner.norms[0]

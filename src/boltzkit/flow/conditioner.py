@@ -10,9 +10,10 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-__all__ = ["BatchNorm", "Conditioner", "Linear", "WeightNormLinear"]
+from boltzkit.flow.tanh_layers import normalised_tanh, tanh_of_rows
+
+__all__ = ["Conditioner", "Linear", "NormalisedTanh", "WeightNormLinear"]
 
 Statistics = Literal["batch", "running"]
 
@@ -44,10 +45,10 @@ class WeightNormLinear(nn.Module):
         self.length = nn.Parameter(torch.empty(*replicas, n_out, 1))
         self.bias = nn.Parameter(torch.empty(*replicas, n_out, 1))
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Return g (V/|V|) h + b."""
+    def weight(self) -> Tensor:
+        """Return the matrix g V/|V|."""
         inverse_norm = torch.rsqrt((self.direction * self.direction).sum(-1, keepdim=True))
-        return affine(self.direction * (self.length * inverse_norm), h, self.bias)
+        return self.direction * (self.length * inverse_norm)
 
     def start(self, generators: list[torch.Generator]) -> None:
         """Start as the plain linear map would: g = |V|."""
@@ -57,8 +58,8 @@ class WeightNormLinear(nn.Module):
             self.length.copy_(self.direction.norm(dim=-1, keepdim=True))
 
 
-class BatchNorm(nn.Module):
-    """Normalise each feature over the batch, then scale and shift.
+class NormalisedTanh(nn.Module):
+    """Batch normalisation and tanh: each feature is normalised over the batch, scaled and shifted before its tanh.
 
     With batch statistics the map of one sample depends on its neighbours, so q is not a density while training;
     in evaluation the running statistics make it one. With ``statistics="running"`` training uses them too: they
@@ -85,25 +86,21 @@ class BatchNorm(nn.Module):
         self.momentum = 0.1 if statistics == "batch" else 0.01
         self.statistics, self.epsilon = statistics, epsilon
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Return scale · (h − mean)/√(var + ε) + shift."""
-        if self.training and self.statistics == "running":
-            self._update(h.detach())
-        # All replicas' features as channels of one sample, the batch as its length: torch's fused kernel.
-        return functional.batch_norm(
-            h.reshape(1, -1, h.shape[-1]),
-            self.running_mean.view(-1),
-            self.running_var.view(-1),
-            self.scale.view(-1),
-            self.shift.view(-1),
-            training=self.training and self.statistics == "batch",
-            momentum=self.momentum,
-            eps=self.epsilon,
-        ).view(h.shape)
+    def forward(self, h: Tensor, bias: Tensor) -> Tensor:
+        """Return tanh(scale · (h + bias − mean)/√(var + ε) + shift)."""
+        if self.training and self.statistics == "batch":
+            # The bias moves the mean alone.
+            out, mean, var = normalised_tanh(h, self.scale, self.shift, self.epsilon)
+            self._update(mean + bias.detach(), var * (h.shape[-1] / (h.shape[-1] - 1)))
+            return out
+        if self.training:
+            var, mean = torch.var_mean(h.detach(), dim=-1, keepdim=True)
+            self._update(mean + bias.detach(), var)
+        slope = self.scale * torch.rsqrt(self.running_var + self.epsilon)
+        return tanh_of_rows(h, slope, self.shift + slope * (bias - self.running_mean))
 
-    def _update(self, h: Tensor) -> None:
+    def _update(self, mean: Tensor, var: Tensor) -> None:
         # New tensors instead of in-place writes: a graph built earlier may still hold the old ones.
-        var, mean = torch.var_mean(h, dim=-1, keepdim=True)
         self.running_mean = torch.lerp(self.running_mean, mean, self.momentum)
         self.running_var = torch.lerp(self.running_var, var, self.momentum)
 
@@ -125,14 +122,15 @@ class Conditioner(nn.Module):
         super().__init__()
         self.first = Linear(n_in, hidden[0], replicas)
         self.linears = nn.ModuleList(WeightNormLinear(a, b, replicas) for a, b in pairwise(hidden))
-        self.norms = nn.ModuleList(BatchNorm(width, replicas, statistics) for width in hidden[1:])
+        self.norms = nn.ModuleList(NormalisedTanh(width, replicas, statistics) for width in hidden[1:])
         self.last = Linear(hidden[-1], n_out, replicas)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(*replicas, batch, n_in)`` to ``(*replicas, batch, n_out)``."""
-        h = self.first(x.transpose(-1, -2)).tanh_()
+        h = tanh_of_rows(self.first.weight @ x.transpose(-1, -2), None, self.first.bias)
         for linear, norm in zip(self.linears, self.norms, strict=True):
-            h = norm(linear(h)).tanh_()
+            assert isinstance(linear, WeightNormLinear)
+            h = norm(linear.weight() @ h, linear.bias)
         out: Tensor = self.last(h)
         return out.transpose(-1, -2)
 

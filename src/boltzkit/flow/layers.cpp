@@ -1,37 +1,14 @@
 // What stands before and between the matrix products of a coupling's network, each in one pass over rows (rows, batch).
 
-#include "lanes.h"
+#include "rows.h"
 
 namespace {
-
-constexpr int64_t LANES = sizeof(floats) / sizeof(float);
-
-template <class F> int for_rows(int64_t rows, int64_t threads, F work) {
-    const int64_t share = (rows + threads - 1) / threads;
-    return in_parallel(threads, [&](int64_t index) {
-        for (int64_t row = index * share; row < std::min(rows, (index + 1) * share); ++row) work(row);
-    });
-}
 
 // Which rows of the coordinates the network sees: circular ones by cosine and sine, then the others as they are.
 struct Given {
     int64_t circular, linear, batch;
     const int64_t *circular_rows, *linear_rows;
 };
-
-INLINE floats load(const float *at, int64_t count) {
-    floats v{};
-    std::memcpy(&v, at, count * sizeof(float));
-    return v;
-}
-INLINE void store(float *at, floats v, int64_t count) { std::memcpy(at, &v, count * sizeof(float)); }
-
-// Call work(k, count) along the batch, where count is LANES, or fewer at the end.
-template <class F> void for_lanes(int64_t batch, F work) {
-    int64_t k = 0;
-    for (; k + LANES <= batch; k += LANES) work(k, LANES);
-    if (k < batch) work(k, batch - k);
-}
 
 }  // namespace
 
@@ -45,7 +22,7 @@ extern "C" int features(const Given *g, const float *rows, float *out, float *fe
         float *copy = out + place * g->batch;
         float *first = features + (turns ? index : index + g->circular) * g->batch;
         float *second = first + g->circular * g->batch;
-        for_lanes(g->batch, [&](int64_t k, int64_t count) {
+        for_lanes(g->batch, [&](int64_t k, auto count) {
             const floats x = load(from + k, count);
             store(copy + k, x, count);
             const floats inside = x > 1.0f ? floats{} + 1.0f : larger(x, floats{});
@@ -64,7 +41,7 @@ extern "C" int features_backward(const Given *g, const float *features, const fl
         const bool turns = index < g->circular;
         const int64_t place = turns ? g->circular_rows[index] : g->linear_rows[index - g->circular];
         const int64_t first = (turns ? index : index + g->circular) * g->batch, second = first + g->circular * g->batch;
-        for_lanes(g->batch, [&](int64_t k, int64_t count) {
+        for_lanes(g->batch, [&](int64_t k, auto count) {
             floats slope = load(by_features + first + k, count);
             if (turns) {
                 const floats cosine = load(features + first + k, count), sine = load(features + second + k, count);
@@ -88,29 +65,16 @@ extern "C" int add_bias(float *h, const float *bias, int64_t rows, int64_t batch
 }
 
 // grad = grad where the activation is positive, else 0; and its sum over the batch. Without activations, the sum alone.
-extern "C" int mask_and_sum(float *grad, const float *seen, float *sum, int64_t rows, int64_t batch, int64_t threads) {
+extern "C" int mask_and_sum(float *grad, const float *seen, float *total, int64_t rows, int64_t batch, int64_t threads) {
     return for_rows(rows, threads, [&](int64_t row) {
         float *at = grad + row * batch;
         const float *active = seen ? seen + row * batch : nullptr;
-        floats total = floats{};
-        int64_t k = 0;
-        for (; k + LANES <= batch; k += LANES) {
-            floats g;
-            std::memcpy(&g, at + k, sizeof g);
-            if (active) {
-                floats a;
-                std::memcpy(&a, active + k, sizeof a);
-                g = a > 0 ? g : floats{};
-                std::memcpy(at + k, &g, sizeof g);
-            }
-            total += g;
-        }
-        float rest = 0;
-        for (; k < batch; ++k) {
-            if (active && !(active[k] > 0)) at[k] = 0;
-            rest += at[k];
-        }
-        for (int64_t lane = 0; lane < LANES; ++lane) rest += total[lane];
-        sum[row] = rest;
+        floats own{};
+        for_lanes(batch, [&](int64_t k, auto count) {
+            floats g = load(at + k, count);
+            if (active) store(at + k, g = load(active + k, count) > 0 ? g : floats{}, count);
+            own += g;
+        });
+        total[row] = sum(own);
     });
 }

@@ -8,6 +8,7 @@ import torch
 from boltzkit.config import Config
 from boltzkit.errors import UserError
 from boltzkit.flow import RealNVPConfig
+from boltzkit.method.annealing.alarm import alarms
 from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
 from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
 from boltzkit.method.config import RunConfig
@@ -22,7 +23,7 @@ __all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
 
 
 def fit(config: RunConfig, out: str | Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
-    """Train one run in its folder, going on where it stopped; return the model and remarks on the resume."""
+    """Train one run in its folder, going on where it stopped; return the model and remarks on how that went."""
     check_config(config)
     # The problem first: bad data must not leave a half-made folder behind.
     problem = build_problem((config,), batched=False)
@@ -30,7 +31,7 @@ def fit(config: RunConfig, out: str | Path, watch: Watch | None = None) -> tuple
     remarks = folder.open(config, config.seed, config.device)
     _pretrain(config, problem, folder, watch)
     train(problem, config.training, folder, watch)
-    return load(out), remarks
+    return load(out), remarks + (alarms(folder.metrics()) if config.annealing is not None else [])
 
 
 def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Watch | None) -> None:

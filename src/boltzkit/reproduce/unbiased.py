@@ -70,7 +70,7 @@ def _laptop(sizes: Mapping[int, Length], seeds: tuple[int, ...] = (10, 11, 12)) 
         batch=512,
         seeds=seeds,
         weights=(0.1, 0.3, 0.7),
-        evaluation=EvaluationConfig(samples=200_000, test_samples=200_000),
+        evaluation=EvaluationConfig(samples=1_000_000, test_samples=200_000),
         validation=20_000,
         overrides={"warm_up": 200, "clip": 100.0, "log_every": 20, "checkpoint_every": 500},
     )
@@ -90,10 +90,10 @@ def _paper(*sizes: int) -> Scale:
     )
 
 
-_SMALL = Length(3_000, (0.25, 1.0), rates=(1e-4, 3.2e-4, 1e-3), plain_rates=(3.2e-5, 1e-4, 3.2e-4, 1e-3))
+_SMALL = Length(2_000, (0.3, 1.0), rates=(3.2e-4, 1e-3, 3.2e-3), plain_rates=(1e-4, 3.2e-4, 1e-3, 3.2e-3))
 """10⁴ samples overfit: how much depends on the length of the run, so the last rung of the tuning is all of it."""
-_LARGE = Length(7_000, (0.15, 0.5))
-_ABLATION = Length(4_000, (0.15, 0.5))
+_LARGE = Length(5_000, (0.12, 0.4))
+_ABLATION = Length(2_000, (0.3,), rates=(3.2e-4, 1e-3, 3.2e-3), plain_rates=(3.2e-4, 1e-3, 3.2e-3))
 
 
 def _table(title: str, molecule: str, laptop: Scale) -> Study:

@@ -12,7 +12,7 @@ from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, build_problem, fit, load
 from boltzkit.method.annealing import AnnealingConfig, Waypoint
-from boltzkit.method.annealing.buffer import Buffer, combine
+from boltzkit.method.annealing.buffer import Buffer, Weighed, combine, effective, furthest
 from boltzkit.method.annealing.pretraining import Tempered
 from boltzkit.method.fit import check_config
 from boltzkit.randomness import generator
@@ -96,7 +96,7 @@ def gaussian_buffer(scale: float, n: int, seed: int) -> Buffer:
 
 def test_old_buffers_are_weighted_by_what_drew_them():
     old, new = gaussian_buffer(3.0, 20_000, 0), gaussian_buffer(1.5, 10_000, 1)
-    lesson = combine([old, new], None, Waypoint(1.0, 1.0))
+    lesson = combine([Weighed(part, part.log_prob) for part in (old, new)], Waypoint(1.0, 1.0))
     x = lesson.x[:, 0]
     weighted = float((lesson.weights * x**2).mean())
     error = float((lesson.weights * (x**2 - 1)).std()) / math.sqrt(len(x))
@@ -104,6 +104,27 @@ def test_old_buffers_are_weighted_by_what_drew_them():
     assert lesson.effective > gaussian_effective(new)
     # Control: without weights the variance is that of the buffers.
     assert float((x**2).mean()) > 3
+
+
+def test_many_samples_reach_further():
+    """A normal distribution of width 3 and its target of width 1: the effective number is known for every exponent."""
+    wide = gaussian_buffer(3.0, 200_000, 2)
+    weighed = [Weighed(wide, wide.log_prob)]
+    start = Waypoint(1e-3, 1.0)
+
+    def exact(exponent: float) -> float:
+        """Return (∫ q'²/q)⁻¹ for normal densities of precision a and 1/9."""
+        a = (1 - exponent) / 9 + exponent
+        return math.sqrt((2 * a - 1 / 9) / 9) / a
+
+    for exponent in (0.1, 0.5, 1.0):
+        found = effective(weighed, start._replace(exponent=exponent)) / 200_000
+        assert abs(found - exact(exponent)) < 0.02
+    enough = 200_000 * exact(0.4)
+    assert abs(furthest(weighed, start, enough).exponent - 0.4) < 0.05
+    assert furthest(weighed, start, 1_000).exponent == 1.0
+    # Control: where even the first step leaves too few, the exponent stays.
+    assert abs(furthest(weighed, start, 300_000).exponent - start.exponent) < 1e-6
 
 
 def gaussian_effective(buffer: Buffer) -> float:

@@ -255,7 +255,7 @@ template <class T> class Block {
     // 1/B from the sum, the polar energy of an atom with itself and its surface; leaves dE/d(1/B) in slope.
     void self_terms(const T *a, Born &b) {
         const V psi = T(0.5) * a[2] * b.sum;
-        b.inverse = 1 / a[2] - (tanh() ? hyperbolic_tangent<V>(polynomial(psi)) / a[1] : psi / a[2]);
+        b.inverse = 1 / a[2] - (tanh() ? hyperbolic_tangent(polynomial(psi)) / a[1] : psi / a[2]);
         b.radius = reciprocal(b.inverse);
         const V ratio = a[1] * b.inverse, cube = ratio * ratio * ratio;
         energy += a[0] * b.inverse + a[4] * cube * cube;
@@ -300,7 +300,7 @@ template <class T> class Block {
             const V psi = T(0.5) * a[2] * born[i].sum;
             V bend = V{} + 1 / a[2];
             if (tanh()) {
-                const V h = hyperbolic_tangent<V>(polynomial(psi));
+                const V h = hyperbolic_tangent(polynomial(psi));
                 bend = (1 - h * h) * (T(t.shape[0]) - psi * (2 * T(t.shape[1]) - 3 * T(t.shape[2]) * psi)) / a[1];
             }
             born[i].slope *= -T(0.5) * a[2] * bend;

@@ -1,5 +1,6 @@
 """Samples of the flow as it was, with everything that later weights need."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,17 @@ from boltzkit.method.annealing.path import Waypoint
 from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights
 
-__all__ = ["Buffer", "Lesson", "combine", "draw_buffer", "log_prob_of"]
+__all__ = [
+    "Buffer",
+    "Lesson",
+    "Weighed",
+    "combine",
+    "draw_buffer",
+    "effective",
+    "furthest",
+    "log_prob_of",
+    "weigh",
+]
 
 _CHUNK = 4096
 
@@ -85,18 +96,59 @@ class Lesson(NamedTuple):
         return Lesson(*(values[index] for values in self))
 
 
-def combine(buffers: Sequence[Buffer], flow: Flow, waypoint: Waypoint) -> Lesson:
-    """Weigh buffers to an intermediate target; the newest is last and was drawn by the flow as it is now.
+class Weighed(NamedTuple):
+    """A buffer as the flow of today sees it.
+
+    Args:
+        buffer: the samples.
+        current: log q of the flow as it is now, ``(n,)``, float64.
+    """
+
+    buffer: Buffer
+    current: Tensor
+
+    def log_weight(self, waypoint: Waypoint) -> Tensor:
+        """Return the log-weights to an intermediate target, up to one constant."""
+        return waypoint.log_density(self.buffer.energy, self.current) - self.buffer.log_prob
+
+
+def weigh(buffers: Sequence[Buffer], flow: Flow) -> list[Weighed]:
+    """Evaluate the flow on buffers; the newest is last and was drawn by the flow as it is now."""
+    return [
+        *(Weighed(old, log_prob_of(flow, old.x)) for old in buffers[:-1]),
+        Weighed(buffers[-1], buffers[-1].log_prob),
+    ]
+
+
+def effective(buffers: Sequence[Weighed], waypoint: Waypoint) -> float:
+    """Return the effective number of samples that buffers have for an intermediate target, each by itself, in all."""
+    return sum(float(1 / torch.softmax(part.log_weight(waypoint), 0).square().sum()) for part in buffers)
+
+
+def furthest(buffers: Sequence[Weighed], waypoint: Waypoint, enough: float) -> Waypoint:
+    """Return a target with a larger exponent, if that leaves enough effective samples; by bisection in log λ."""
+    low, high = math.log(waypoint.exponent), 0.0
+    if effective(buffers, waypoint._replace(exponent=1.0)) >= enough:
+        return waypoint._replace(exponent=1.0)
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        if effective(buffers, waypoint._replace(exponent=math.exp(middle))) >= enough:
+            low = middle
+        else:
+            high = middle
+    return waypoint._replace(exponent=math.exp(low))
+
+
+def combine(buffers: Sequence[Weighed], waypoint: Waypoint) -> Lesson:
+    """Weigh buffers to an intermediate target.
 
     Each buffer's samples are weighted by the density that drew them, normalised among themselves, and the buffers
     count by their effective numbers of samples: an old one that overlaps badly counts little.
     """
     parts = []
-    for number, buffer in enumerate(buffers):
-        newest = number == len(buffers) - 1
-        current = buffer.log_prob if newest or waypoint.exponent == 1 else log_prob_of(flow, buffer.x)
-        log_density = waypoint.log_density(buffer.energy, current)
-        share = torch.softmax(log_density - buffer.log_prob, dim=0)
-        parts.append((buffer.x, -log_density, share / share.square().sum()))
+    for part in buffers:
+        share = torch.softmax(part.log_weight(waypoint), dim=0)
+        log_density = waypoint.log_density(part.buffer.energy, part.current)
+        parts.append((part.buffer.x, -log_density, share / share.square().sum()))
     x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
     return Lesson(x, energy, weights / weights.mean())

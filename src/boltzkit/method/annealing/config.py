@@ -34,6 +34,9 @@ class AnnealingConfig(Config):
     target's own temperature; `temperature`: the target at falling temperatures, without the flow (TA-BG)."""
     trust: PositiveFloat | None = 0.3
     """Largest KL divergence of the next intermediate target from the flow, in nats; none lets it go all the way."""
+    effective: PositiveInt | None = None
+    """Effective number of samples that is enough to learn from: where all buffers that a stage learns from keep it, the
+    next intermediate target may lie further than `trust`; none keeps the bound everywhere."""
     entropy: PositiveFloat | None = None
     """Largest loss of entropy in one stage, in nats, which then chooses the temperature instead of the schedule."""
     hottest: float = Field(4.0, ge=1)
@@ -44,6 +47,9 @@ class AnnealingConfig(Config):
     """How far above the lowest tenth of a buffer reduced energies count as they are; of what exceeds that, the path
     takes only the logarithm. Atoms that overlap are then driven apart in a few stages, whether their energy is a
     thousand or a billion. Weights of results never see it."""
+    restarts: NonNegativeInt = 3
+    """How often a stage that made the flow worse may be undone: the flow goes back to where the stage began and learns
+    again from the samples that are there, under half the trust. Costs no evaluation."""
     reuse: PositiveInt = 1
     """Buffers that a stage learns from: its own, and of those before it the newest."""
     held_out: float = Field(0.1, ge=0, lt=1)

@@ -9,7 +9,16 @@ from torch import Tensor
 from boltzkit.energy import Target
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow
-from boltzkit.method.annealing.buffer import Buffer, Lesson, combine, draw_buffer, log_prob_of
+from boltzkit.method.annealing.alarm import lost_share, made_worse
+from boltzkit.method.annealing.buffer import (
+    Buffer,
+    Lesson,
+    combine,
+    draw_buffer,
+    furthest,
+    log_prob_of,
+    weigh,
+)
 from boltzkit.method.annealing.config import AnnealingConfig
 from boltzkit.method.annealing.path import Waypoint, choose
 from boltzkit.objective import Batch
@@ -49,6 +58,8 @@ class AnnealedBatches(Memory):
             )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
+        self.restarts, self.lost = 0, 0.0
+        self.start: dict[str, Tensor] = {}
         self.buffers: list[Buffer] = []
         self.lesson: Lesson | None = None
         self._order = torch.empty(0)
@@ -79,6 +90,8 @@ class AnnealedBatches(Memory):
             "ess": self.buffers[-1].ess_fraction,
             "effective": learned.effective / len(learned.energy),
             "failed_samples": self.buffers[-1].drawn - len(self.buffers[-1].energy),
+            "lost_share": self.lost,
+            "restarts": self.restarts,
         }
         if len(held.energy) > 1:
             seen = learned.part(slice(0, len(held.energy)))
@@ -91,7 +104,9 @@ class AnnealedBatches(Memory):
         content = {
             "stage": torch.tensor(self.stage),
             "waypoint": torch.tensor(self.waypoint, dtype=torch.float64),
+            "signs": torch.tensor([self.restarts, self.lost], dtype=torch.float64),
         }
+        content |= {f"start.{name}": value for name, value in self.start.items()}
         for number, buffer in enumerate(self.buffers):
             content |= {
                 f"{number}.{name}": torch.as_tensor(value) for name, value in buffer._asdict().items()
@@ -103,6 +118,9 @@ class AnnealedBatches(Memory):
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Go on from a checkpoint."""
         self.stage, self.waypoint = int(tensors["stage"]), Waypoint(*tensors["waypoint"].tolist())
+        restarts, self.lost = tensors["signs"].tolist()
+        self.restarts = int(restarts)
+        self.start = {name[6:]: value for name, value in tensors.items() if name.startswith("start.")}
         count = sum(name.endswith(".drawn") for name in tensors)
         self.buffers = [_stored_buffer(tensors, f"{number}.") for number in range(count)]
         self.lesson = Lesson(*(tensors[f"lesson.{name}"] for name in Lesson._fields)) if count else None
@@ -110,12 +128,37 @@ class AnnealedBatches(Memory):
 
     def _begin(self, stage: int) -> None:
         starts = self.config.stage_starts(self._budget)
-        n = starts[stage + 1] - starts[stage]
-        buffer = draw_buffer(self.flow, self.target, n, self.seed, stage)
-        self.waypoint = choose(self.config, stage, buffer.energy, buffer.log_prob)
-        self.buffers = [*self.buffers, buffer][-self.config.reuse :]
-        self.stage, self.lesson = stage, combine(self.buffers, self.flow, self.waypoint)
+        buffer = draw_buffer(self.flow, self.target, starts[stage + 1] - starts[stage], self.seed, stage)
+        if self.lesson is not None:
+            self.lost = lost_share(self.lesson, log_prob_of(self.flow, self.lesson.x))
+        caution = 1.0
+        if self._is_worse(stage, buffer):
+            self.restarts, caution = self.restarts + 1, 0.5
+            self.flow.load_state_dict(self.start)
+            # Samples of the spoilt flow are as good as any: only what drew them counts. The newest place is the flow's.
+            self.buffers.insert(0, buffer)
+        else:
+            self.buffers.append(buffer)
+        self.buffers = self.buffers[-self.config.reuse :]
+        self.start = {name: value.clone() for name, value in self.flow.state_dict().items()}
+        weighed, newest = weigh(self.buffers, self.flow), self.buffers[-1]
+        self.waypoint = choose(self.config, stage, newest.energy, newest.log_prob, caution)
+        if self.config.effective is not None:
+            self.waypoint = furthest(weighed, self.waypoint, self.config.effective)
+        self.stage, self.lesson = stage, combine(weighed, self.waypoint)
         self._order = torch.empty(0)
+
+    def _is_worse(self, stage: int, buffer: Buffer) -> bool:
+        """Whether the last stage did harm, and may be undone."""
+        if not self.buffers or self.restarts >= self.config.restarts:
+            return False
+        failed = 1 - len(buffer.energy) / buffer.drawn
+        if len(buffer.energy) < 2:
+            return True
+        before, now = (
+            choose(self.config, stage, part.energy, part.log_prob) for part in (self.buffers[-1], buffer)
+        )
+        return made_worse(before.exponent, now.exponent, failed)
 
     def _split(self) -> tuple[Lesson, Lesson]:
         """Return what is learned from, and what is held out: of the newest buffer, the last ones drawn."""

@@ -43,7 +43,9 @@ class Waypoint(NamedTuple):
         return (1 - self.exponent) * log_prob - self.exponent * energy / self.temperature
 
 
-def choose(config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor) -> Waypoint:
+def choose(
+    config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor, caution: float = 1.0
+) -> Waypoint:
     """Return the target of a stage.
 
     Args:
@@ -51,6 +53,7 @@ def choose(config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor
         stage: its number, from 0.
         energy: u of samples of the flow, ``(n,)``, finite.
         log_prob: their log q.
+        caution: share of the usual trust.
     """
     if len(energy) < 2:
         raise UserError(
@@ -60,12 +63,14 @@ def choose(config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor
     ceiling = float(torch.quantile(energy[:_MOST], _LOWEST)) + config.ceiling
     energy = regularise(energy, ceiling, _HIGHEST)
     if config.entropy is not None:
-        bounded = entropy_bound(energy, log_prob, config.trust or math.inf, config.entropy)
+        bounded = entropy_bound(energy, log_prob, caution * (config.trust or math.inf), config.entropy)
         return bounded._replace(ceiling=ceiling)
     temperature = scheduled_temperature(config, stage)
     if config.path == "temperature" or config.trust is None:
         return Waypoint(1.0, temperature, ceiling)
-    return Waypoint(trust_region(-energy / temperature - log_prob, config.trust), temperature, ceiling)
+    return Waypoint(
+        trust_region(-energy / temperature - log_prob, caution * config.trust), temperature, ceiling
+    )
 
 
 def scheduled_temperature(config: AnnealingConfig, stage: int) -> float:
