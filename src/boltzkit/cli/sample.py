@@ -58,11 +58,11 @@ def sample(
 
     model = load(run)
     if samples is not None:
-        ensemble = draw(model.flow, model.target, samples, seed)
+        ensemble = draw(model.flow, model.target, samples, seed, subject=model.subject)
     else:
         assert effective is not None
         most = int(100 * effective) if limit is None else limit
-        ensemble = draw_effective(model.flow, model.target, effective, seed, most)
+        ensemble = draw_effective(model.flow, model.target, effective, seed, most, subject=model.subject)
     ensemble.save(out)
     print(f"{number(ensemble.n)} samples of {run} at step {number(model.step)}, in {out}.")
     print(aligned(reweighting_rows(ensemble.reweighting)))

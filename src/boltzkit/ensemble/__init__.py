@@ -17,6 +17,7 @@ from boltzkit.ensemble.metrics import (
 from boltzkit.ensemble.observed import Observe, Observed, observe_model
 from boltzkit.ensemble.peptide import PeptideObservables
 from boltzkit.ensemble.sampling import draw, draw_effective
+from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.tica import Tica, fit_tica
 from boltzkit.ensemble.transport import euclidean_distance, torus_distance
 from boltzkit.ensemble.verdict import Level, Verdict, verdict
@@ -35,6 +36,7 @@ __all__ = [
     "Observed",
     "PeptideObservables",
     "Reweighting",
+    "Subject",
     "Tica",
     "Verdict",
     "draw",

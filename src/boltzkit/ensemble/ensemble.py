@@ -16,8 +16,10 @@ from torch import Tensor
 
 from boltzkit.ensemble.estimates import log_population_ratio, population, weighted_mean
 from boltzkit.ensemble.metrics import Reweighting, reweighting
+from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.verdict import Verdict, verdict
 from boltzkit.errors import UserError
+from boltzkit.molecule import save_molecule
 from boltzkit.storage import disk_errors_explained, read_json, write_bytes, write_json
 from boltzkit.weights import Estimate, LogWeights
 
@@ -41,6 +43,7 @@ class Ensemble:
         energy_evaluations: target evaluations spent on it.
         name: what the target is called.
         wanted: effective number of samples that was asked for, if one was.
+        subject: the molecule and its temperature, if the samples are configurations of one.
     """
 
     x: Tensor
@@ -50,6 +53,7 @@ class Ensemble:
     energy_evaluations: int
     name: str
     wanted: float | None = None
+    subject: Subject | None = None
 
     @classmethod
     def from_samples(
@@ -60,6 +64,7 @@ class Ensemble:
         energy_evaluations: int | None = None,
         name: str = "samples",
         wanted: float | None = None,
+        subject: Subject | None = None,
     ) -> "Ensemble":
         """Weigh samples with their energies and log-densities, all on the CPU.
 
@@ -70,13 +75,14 @@ class Ensemble:
             energy_evaluations: what they cost; one each by default.
             name: of the target.
             wanted: the effective number that was asked for, if any.
+            subject: the molecule and its temperature, if there is one.
         """
         weights = LogWeights.from_samples(log_prob, energy)
         if len(x) != weights.n:
             raise UserError(f"There are {len(x)} samples but {weights.n} energies.")
         energy, log_prob = energy.detach().cpu().double(), log_prob.detach().cpu().double()
         cost = weights.n if energy_evaluations is None else energy_evaluations
-        return cls(x.detach().cpu(), energy, log_prob, weights, cost, name, wanted)
+        return cls(x.detach().cpu(), energy, log_prob, weights, cost, name, wanted, subject)
 
     @property
     def n(self) -> int:
@@ -128,7 +134,7 @@ class Ensemble:
         return log_population_ratio(self.weights, in_a, in_b, confidence)
 
     def save(self, folder: str | Path) -> None:
-        """Write ``samples.npz`` and ``summary.json``; other files of the folder stay."""
+        """Write ``samples.npz`` and ``summary.json``, of a molecule also itself; other files of the folder stay."""
         folder = Path(folder)
         # The summary is written last and removed first: whoever finds it finds the samples it speaks of.
         with disk_errors_explained(folder):
@@ -142,6 +148,8 @@ class Ensemble:
             log_weight=self.weights.values.numpy(),
         )
         write_bytes(folder / "samples.npz", buffer.getvalue())
+        if self.subject is not None:
+            save_molecule(self.subject.molecule, folder)
         write_json(folder / "summary.json", self.summary())
 
     @classmethod
@@ -158,7 +166,8 @@ class Ensemble:
                 f"{energy.numel()}; draw the ensemble again."
             )
         evaluations, name, wanted = summary["energy_evaluations"], summary["name"], summary.get("wanted")
-        ensemble = cls.from_samples(positions, energy, log_prob, evaluations, name, wanted)
+        subject = Subject.load(folder, summary)
+        ensemble = cls.from_samples(positions, energy, log_prob, evaluations, name, wanted, subject)
         if not torch.equal(ensemble.weights.values, log_weight):
             raise UserError(f"{folder}/samples.npz: log_weight is not -energy - log_prob; draw it again.")
         return ensemble
@@ -168,6 +177,7 @@ class Ensemble:
         numbers = self.reweighting
         return {
             "name": self.name,
+            **({} if self.subject is None else self.subject.summary()),
             "n": numbers.n,
             "n_failed": numbers.n_failed,
             "failures": dict(numbers.failures),

@@ -58,12 +58,14 @@ def population(
     """
     share, indicator = _carrying(weights, inside)
     sides = share * indicator, share * (1 - indicator)
-    p, rest = (float(side.sum()) for side in sides)
+    # Normalised weights sum to one but for rounding.
+    p, rest = (float(side.sum() / share.sum()) for side in sides)
     moves = share * (indicator - p)
     if block is not None:
         moves = summed(moves, block[weights.values.isfinite()])
     error = _error(moves)
-    m = (p / error) * (rest / error) if error > 0 else math.inf
+    # With all samples on one side there is no error, but for rounding.
+    m = (p / error) * (rest / error) if min(p, rest, error) > 0 else math.inf
     if min(_effective(side) for side in sides) < _FEWEST:
         # Rounding can make one side vanish and m with it: a state is never known worse than by one sample.
         m = max(min(m, weights.ess()), 1.0)

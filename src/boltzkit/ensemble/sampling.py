@@ -12,6 +12,7 @@ from torch import Tensor
 
 from boltzkit.energy.target import Target
 from boltzkit.ensemble.ensemble import Ensemble
+from boltzkit.ensemble.subject import Subject
 from boltzkit.errors import UserError
 from boltzkit.flow.flow import Flow
 from boltzkit.randomness import generator
@@ -23,7 +24,9 @@ Chunk = tuple[Tensor, Tensor, Tensor]
 """x, energy, log_prob."""
 
 
-def draw(flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000) -> Ensemble:
+def draw(
+    flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000, subject: Subject | None = None
+) -> Ensemble:
     """Draw n samples and weigh them; costs n energy evaluations.
 
     Args:
@@ -32,13 +35,20 @@ def draw(flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000) -> 
         n: number of samples.
         seed: of the latent samples.
         chunk: samples per pass of the flow.
+        subject: the molecule that the target is the energy of, if it is one's.
     """
     before = target.evaluations
-    return _joined(list(chunks_of(flow, target, n, seed, chunk)), target, before)
+    return _joined(list(chunks_of(flow, target, n, seed, chunk)), target, before, subject)
 
 
 def draw_effective(
-    flow: Flow, target: Target, effective: float, seed: int, limit: int, chunk: int = 10_000
+    flow: Flow,
+    target: Target,
+    effective: float,
+    seed: int,
+    limit: int,
+    chunk: int = 10_000,
+    subject: Subject | None = None,
 ) -> Ensemble:
     """Draw whole chunks until an effective number of samples is reached, or until the limit.
 
@@ -52,6 +62,7 @@ def draw_effective(
         seed: of the latent samples.
         limit: largest number of samples, and of energy evaluations.
         chunk: samples per pass of the flow.
+        subject: the molecule that the target is the energy of, if it is one's.
     """
     if not effective > 0 or not math.isfinite(effective):
         raise UserError(f"The effective number of samples must be positive, not {effective}.")
@@ -65,7 +76,7 @@ def draw_effective(
         log_square = torch.logaddexp(log_square, torch.logsumexp(2 * values, 0))
         if log_sum.isfinite() and float(torch.exp(2 * log_sum - log_square)) >= effective:
             break
-    return _joined(chunks, target, before, effective)
+    return _joined(chunks, target, before, subject, effective)
 
 
 @torch.no_grad()
@@ -85,6 +96,9 @@ def chunks_of(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iter
         yield samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
 
 
-def _joined(chunks: list[Chunk], target: Target, before: int, wanted: float | None = None) -> Ensemble:
+def _joined(
+    chunks: list[Chunk], target: Target, before: int, subject: Subject | None, wanted: float | None = None
+) -> Ensemble:
     x, energy, log_prob = (torch.cat(parts) for parts in zip(*chunks, strict=True))
-    return Ensemble.from_samples(x, energy, log_prob, target.evaluations - before, target.name, wanted)
+    cost = target.evaluations - before
+    return Ensemble.from_samples(x, energy, log_prob, cost, target.name, wanted, subject)

@@ -5,6 +5,7 @@ from boltzkit.method.evaluate import Evaluation, evaluate, judge
 from boltzkit.method.evidence import Evidence, gather
 from boltzkit.method.fit import build_problem, fit, fit_side_by_side
 from boltzkit.method.model import Model, load
+from boltzkit.method.pace import seconds_per_step
 from boltzkit.method.recipes import (
     RECIPES,
     find_recipe,
@@ -39,6 +40,7 @@ __all__ = [
     "judge",
     "load",
     "many_well",
+    "seconds_per_step",
     "training_data",
     "tune",
     "tuning_steps",

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from boltzkit.energy import Target
+from boltzkit.ensemble import Subject
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
-from boltzkit.method.system import build_energy, build_flow_for
+from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, molecule_of
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
 from boltzkit.training import TrainState, checkpoints, read_checkpoint
@@ -31,6 +32,14 @@ class Model:
         self.flow = flow.eval().requires_grad_(False)
         self.config, self.step = config, step
         self.target: Target = build_energy(config.target)
+
+    @property
+    def subject(self) -> Subject | None:
+        """The molecule and its temperature, if the flow is one's."""
+        target = self.config.target
+        return (
+            Subject(molecule_of(target), target.temperature) if isinstance(target, MoleculeConfig) else None
+        )
 
     @classmethod
     def untrained(cls, config: RunConfig) -> "Model":

@@ -5,6 +5,7 @@ from boltzkit.molecule.by_text import read_molecule
 from boltzkit.molecule.checks import unit_mistake
 from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Constraints, Molecule
 from boltzkit.molecule.named import MOLECULES, find_molecule
+from boltzkit.molecule.saved import load_molecule, pdb_text, save_molecule
 
 __all__ = [
     "DEFAULT_FORCEFIELD",
@@ -13,6 +14,9 @@ __all__ = [
     "Constraints",
     "Molecule",
     "find_molecule",
+    "load_molecule",
+    "pdb_text",
     "read_molecule",
+    "save_molecule",
     "unit_mistake",
 ]

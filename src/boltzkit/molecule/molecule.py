@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
@@ -173,6 +173,10 @@ class Molecule:
             residual_force=minimum.residual_force,
             remarks=parts.remarks,
         )
+
+    def named(self, name: str) -> Self:
+        """Return the same molecule under another name."""
+        return replace(self, name=name)
 
     @property
     def n_atoms(self) -> int:

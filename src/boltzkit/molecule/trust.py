@@ -49,12 +49,13 @@ def refuse_scripts(root: ElementTree.Element, path: Path) -> None:
 def refuse_foreign_types(root: ElementTree.Element, path: Path) -> None:
     """Refuse a System file that names a type which is not plain data of OpenMM itself.
 
-    OpenMM chooses what to build by the attribute ``type``, at any depth, so every one of them is looked at.
+    OpenMM chooses what to build by the attribute ``type``, at any depth, so every one of them is looked at. Numbers are
+    kinds of terms within a force: nothing is registered under a number.
     """
     known = set(_plain_types())
     for element in root.iter():
         found = element.get("type")
-        if found is not None and found not in known:
+        if found is not None and found not in known and not (found.isascii() and found.isdigit()):
             raise UserError(
                 f"{path} holds a {found}, which can run code or needs a plugin that is not part of OpenMM: "
                 f"{_MEANING}."

@@ -1,19 +1,13 @@
 """How long an experiment will take, told before it starts."""
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
-import torch
+from collections.abc import Sequence
 
 from boltzkit.flow import RealNVPConfig
-from boltzkit.method import RunConfig, build_problem
+from boltzkit.method import RunConfig, seconds_per_step
 from boltzkit.reproduce.cell import Cell
-from boltzkit.training import TrainState, train_step
 
 __all__ = ["estimate", "makespan"]
 
-_WARM, _TIMED = 2, 5
 _DRAWING = 0.5
 """What a batch costs to draw, weigh and judge, in training steps."""
 
@@ -25,7 +19,7 @@ def estimate(cells: Sequence[Cell], workers: int) -> str | None:
     """
     if not cells or any(isinstance(cell.config.flow, RealNVPConfig) for cell in cells):
         return None
-    pace = {key: _seconds_per_step(config) for key, config in _kinds(cells).items()}
+    pace = {key: seconds_per_step(config, threads=1) for key, config in _kinds(cells).items()}
     loads = [pace[_kind(cell.config)] * _steps(cell) for cell in cells]
     hours = makespan(loads, workers) / 3600
     steps = sum(cell.steps() for cell in cells)
@@ -60,30 +54,3 @@ def _steps(cell: Cell) -> float:
     """Return the cell's work in training steps."""
     judged = cell.config.evaluation.samples + cell.config.evaluation.test_samples
     return cell.steps() + _DRAWING * len(cell.seeds) * judged / cell.config.training.batch
-
-
-def _seconds_per_step(config: RunConfig) -> float:
-    few = {"samples": config.training.batch, "validation_samples": 1}
-    config = config.model_copy(update={"data": config.data.model_copy(update=few)})
-    # What one thread computes does not depend on how busy the machine is right now.
-    clock = time.process_time if config.device == "cpu" else time.perf_counter
-    with _one_thread():
-        problem = build_problem((config,), batched=False)
-        state = TrainState.start(problem.flow, config.training, problem.centre)
-        start = 0.0
-        for step in range(_WARM + _TIMED):
-            if step == _WARM:
-                start = clock()
-            state, _ = train_step(state, problem.objective, config.training, problem.batch(step))
-        return (clock() - start) / _TIMED
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread, as workers do."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

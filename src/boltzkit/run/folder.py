@@ -1,0 +1,86 @@
+"""The folder of an answer: everything that led to it, so that it goes on where it stopped and can be checked."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from boltzkit.config import Config
+from boltzkit.errors import UserError
+from boltzkit.molecule import Molecule, load_molecule, read_molecule, save_molecule
+from boltzkit.run.request import Request
+from boltzkit.storage import read_json, write_json
+
+__all__ = ["AnswerFolder"]
+
+C = TypeVar("C", bound=Config)
+
+
+@dataclass(frozen=True)
+class AnswerFolder:
+    """Where things are.
+
+    Attributes:
+        path: the folder.
+    """
+
+    path: Path
+
+    @property
+    def molecule(self) -> Path:
+        """The molecule, whatever files it came from."""
+        return self.path / "molecule"
+
+    @property
+    def data(self) -> Path:
+        """Samples to learn from."""
+        return self.path / "data"
+
+    @property
+    def training(self) -> Path:
+        """The run folder of the flow."""
+        return self.path / "training"
+
+    @property
+    def ensemble(self) -> Path:
+        """The weighted samples."""
+        return self.path / "ensemble"
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    def open(self, request: Request) -> Molecule:
+        """Create the folder or join it; return the molecule. Another request is refused."""
+        stored = self.path / "request.json"
+        content = json.loads(request.model_dump_json())
+        if stored.is_file():
+            if read_json(stored) != content:
+                raise UserError(
+                    f"{self.path} holds the answer to another question: choose another folder with --out, or repeat "
+                    "the options it was started with."
+                )
+            return load_molecule(self.molecule, _name(request.molecule), trust=True)
+        if self.path.is_dir() and any(self.path.iterdir()):
+            raise UserError(
+                f"{self.path} is not empty and holds no answer: choose another folder with --out."
+            )
+        molecule = read_molecule(request.molecule, request.forcefield, request.constraints)
+        save_molecule(molecule, self.molecule)
+        # The request last: a folder that has one has its molecule, whenever a kill came.
+        write_json(stored, content)
+        return molecule
+
+    def stored(self, name: str, kind: type[C]) -> C | None:
+        """Return a configuration that was kept, None if there is none yet."""
+        path = self.path / name
+        return kind.parse(read_json(path), source=str(path)) if path.is_file() else None
+
+    def keep(self, name: str, config: Config) -> None:
+        """Keep a configuration."""
+        write_json(self.path / name, json.loads(config.model_dump_json()))
+
+
+def _name(text: str) -> str:
+    return Path(text).stem if Path(text).suffix else text

@@ -1,0 +1,44 @@
+"""What a person asks for: a molecule, what there is to learn from, and how much time there is."""
+
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from boltzkit.config import Config
+
+__all__ = ["METHODS", "Request"]
+
+Method = Literal["auto", "sampler", "data", "cmt"]
+METHODS: dict[str, str] = {
+    "sampler": "samples of the batched sampler, learned with LDR",
+    "data": "your samples, learned with LDR",
+    "cmt": "the energy alone, by constrained mass transport with LDR",
+}
+"""Ways to train, and how messages call them."""
+
+
+class Request(Config):
+    """Everything that decides the answer, besides the molecule's files."""
+
+    molecule: str
+    """Name of a molecule, a structure file, a prmtop, a folder, or a sequence such as ACE-ALA-NME."""
+    forcefield: str | None = None
+    """OpenMM force-field files with commas between; of a prmtop the implicit solvent."""
+    constraints: str | None = None
+    """Bonds held fixed: HBonds, AllBonds or HAngles."""
+    temperature: PositiveFloat = 300.0
+    """Kelvin."""
+    data: tuple[str, ...] = ()
+    """A dataset folder, or trajectories of the molecule at this temperature."""
+    method: Method = "auto"
+    """How the flow is trained."""
+    minutes: PositiveFloat = 30.0
+    """Time for all of it."""
+    evaluations: PositiveInt | None = None
+    """Energy evaluations of the training; given, the flow learns from the energy alone."""
+    effective: PositiveInt = 20_000
+    """Effective samples that the ensemble shall have."""
+    states: str | None = None
+    """A file of states to compare."""
+    seed: int = Field(0, ge=0)
+    """Of everything that is drawn."""

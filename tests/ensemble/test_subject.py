@@ -1,0 +1,38 @@
+"""Ensembles that know their molecule."""
+
+import pytest
+import torch
+
+from boltzkit.ensemble import Ensemble, Subject
+from boltzkit.errors import UserError
+from boltzkit.molecule import find_molecule, save_molecule
+
+
+@pytest.fixture
+def ensemble():
+    molecule = find_molecule("alanine-dipeptide")
+    x = molecule.positions.float() + 0.001 * torch.arange(5.0)[:, None, None]
+    energy, log_prob = torch.linspace(0, 1, 5).double(), torch.zeros(5).double()
+    return Ensemble.from_samples(x, energy, log_prob, name="ala", subject=Subject(molecule, 310.0))
+
+
+def test_a_folder_brings_its_molecule_back(ensemble, tmp_path):
+    ensemble.save(tmp_path)
+    again = Ensemble.load(tmp_path)
+    assert again.subject.molecule.hash == ensemble.subject.molecule.hash
+    assert again.subject.molecule.name == "ala"
+    assert again.subject.temperature == 310.0
+    assert (tmp_path / "topology.pdb").is_file()
+
+
+def test_samples_of_another_molecule_are_refused(ensemble, tmp_path):
+    ensemble.save(tmp_path)
+    save_molecule(find_molecule("alanine-dipeptide-cartesian"), tmp_path)
+    with pytest.raises(UserError, match="not of the molecule that the samples were drawn for"):
+        Ensemble.load(tmp_path)
+
+
+def test_other_samples_have_none(tmp_path):
+    plain = Ensemble.from_samples(torch.zeros(3, 2), torch.zeros(3), torch.zeros(3))
+    plain.save(tmp_path)
+    assert Ensemble.load(tmp_path).subject is None
