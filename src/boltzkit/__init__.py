@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from boltzkit import analysis
     from boltzkit.coordinates import Bijection
     from boltzkit.energy import Target
     from boltzkit.ensemble import Ensemble
@@ -34,6 +35,7 @@ __all__ = [
     "RunConfig",
     "Target",
     "UserError",
+    "analysis",
     "evaluate",
     "fit",
     "load",
@@ -52,12 +54,13 @@ _HOMES = {
     "objective": ["ForwardKL", "LogDispersion", "Objective", "PathGradientForwardKL", "ReverseKL"],
     "weights": ["Estimate", "LogWeights"],
 }
+_MODULES = {"analysis": "boltzkit.analysis", "molecules": "boltzkit.molecule.named"}
 _HOME = {name: room for room, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "molecules":
-        return importlib.import_module("boltzkit.molecule.named")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'boltzkit' has no attribute '{name}'")
     return getattr(importlib.import_module(f"boltzkit.{_HOME[name]}"), name)

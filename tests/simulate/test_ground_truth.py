@@ -14,7 +14,7 @@ import torch
 from boltzkit.data import Dataset
 from boltzkit.energy import OpenMMEnergy
 from boltzkit.energy.constants import BOLTZMANN
-from boltzkit.errors import UserError
+from boltzkit.errors import Interrupted, UserError
 from boltzkit.molecule import Molecule, find_molecule
 from boltzkit.simulate import BatchedSimulation, TemperingConfig, assess, simulate_batched
 
@@ -123,3 +123,16 @@ def test_the_slowest_torsion_sets_the_effective_number(peptide: Molecule, whole:
     assert quality.effective == min(o.effective for o in quality.observables)
     assert {"energy", "cos φ ALA2", "sin ψ ALA2"} <= {o.name for o in quality.observables}
     assert quality.effective < 240
+
+
+def test_equilibration_can_be_stopped(peptide: Molecule, tmp_path: Path) -> None:
+    def stop(text: str) -> None:
+        if text.startswith("equilibrating"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # Without a look at the signal, so many sweeps would take hours.
+    config = BatchedSimulation(
+        samples=40, segment=10, equilibration=1_000_000, tempering=TemperingConfig(walkers=4)
+    )
+    with pytest.raises(Interrupted, match="Stopped after 0 samples"):
+        simulate_batched(peptide, config, tmp_path, stop)

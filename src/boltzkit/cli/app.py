@@ -8,12 +8,15 @@ from io import TextIOWrapper
 
 from cyclopts import App, CycloptsError
 
+from boltzkit.cli.analyze import analyze
 from boltzkit.cli.benchmark import benchmark
 from boltzkit.cli.doctor import doctor
 from boltzkit.cli.evaluate import evaluate
 from boltzkit.cli.label import label
 from boltzkit.cli.mistakes import sentence
+from boltzkit.cli.report import report
 from boltzkit.cli.reproduce import reproduce
+from boltzkit.cli.run import run
 from boltzkit.cli.sample import sample
 from boltzkit.cli.simulate import simulate
 from boltzkit.cli.train import train
@@ -29,25 +32,31 @@ app = App(
     name="boltzkit",
     help="""Boltzmann generators with log-dispersion regularization: equilibrium ensembles with error bars.
 
-A run goes through three verbs:
+From a molecule to free energies and a report in one go, or step by step:
 
 ```
+boltzkit run alanine-dipeptide --quick
+
 boltzkit train gmm --out runs/a --set objective.dispersion=l1
 boltzkit evaluate runs/a
 boltzkit sample runs/a --effective 10000 --out ensemble
 ```
 
 Each verb explains itself: `boltzkit train --help`. Ctrl-C and SIGTERM save and stop; the same command again
-goes on where it stopped. Exit codes: 0 all is well, 2 something to mend (a sentence says what), 130 stopped.
+goes on where it stopped. Exit codes: 0 all is well, 2 something to mend (a sentence says what), 3 not to be
+trusted (with --strict), 130 stopped.
 """,
     version=lambda: f"boltzkit {metadata.version('boltzkit')}",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
 VERBS: tuple[Callable[..., int | None], ...] = (
+    run,
     train,
     evaluate,
     sample,
+    analyze,
+    report,
     tune,
     simulate,
     label,

@@ -31,6 +31,7 @@ def sample(
     **Examples**
 
     ```
+    boltzkit sample alanine-dipeptide --samples 100000 --out ensemble
     boltzkit sample runs/a --samples 100000 --out ensemble
     boltzkit sample runs/a --effective 10000 --out ensemble
     boltzkit sample runs/a --effective 10000 --limit 5000000 --seed 1 --out ensemble
@@ -40,9 +41,10 @@ def sample(
 
     - `samples.npz`: positions, energy (reduced), log_prob, log_weight; failed samples weightless
     - `summary.json`: ESS, log Z, Pareto k, failures, the verdict
+    - of a molecule also `topology.pdb` and `system.xml`
 
     Args:
-        run: Folder of a run.
+        run: Folder of a run, or the name of a molecule whose flow comes with the package: alanine-dipeptide.
         out: Folder of the ensemble.
         samples: How many samples to draw.
         effective: How many effective samples to reach.

@@ -10,6 +10,7 @@ from boltzkit.ensemble import Subject
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
+from boltzkit.method.pretrained import find_run
 from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, molecule_of
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
@@ -72,10 +73,12 @@ def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
 
 
 def load(run_folder: str | Path) -> Model:
-    """Load the newest state of a run: averaged weights where the run keeps them."""
-    folder = Path(run_folder)
-    if not (folder / "config.json").is_file():
-        raise UserError(f"{folder} is not a run folder: it has no config.json.")
+    """Load the newest state of a run: averaged weights where the run keeps them.
+
+    Args:
+        run_folder: of a training, of an answer, or the name of a flow that comes with the package.
+    """
+    folder = find_run(run_folder)
     config = RunConfig.parse(read_json(folder / "config.json"), source=str(folder / "config.json"))
     found = checkpoints(folder / "checkpoints")
     if not found:

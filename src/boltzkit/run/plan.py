@@ -26,7 +26,9 @@ __all__ = [
 DATA_SHARE, TRAINING_SHARE = 0.2, 0.6
 """Of the time; the rest is for samples, analysis and report."""
 _FEWEST_STEPS, _MOST_STEPS = 400, 60_000
-_WALKERS, _EQUILIBRATION = 500, 600
+_FEWEST_WALKERS, _WALKERS, _EQUILIBRATION = 100, 500, 600
+_EQUILIBRATING = 0.4
+"""Share of the sampler's time before its first sample."""
 _FEWEST_FRAMES, _MOST_FRAMES = 100, 1_000
 _SMALL = 30
 """Atoms up to which turns about bonds cross every barrier at the target's own temperature."""
@@ -65,26 +67,26 @@ def choose_method(request: Request) -> tuple[str, str]:
 def planned_simulation(
     molecule: Molecule, temperature: float, seconds: float, seed: int
 ) -> BatchedSimulation:
-    """Return a simulation by the batched sampler that takes about a time."""
-    levels, hottest = (1, 1.0) if molecule.n_atoms <= _SMALL else (6, 3.0)
-    tempering = TemperingConfig(walkers=_WALKERS, temperatures=levels, hottest=hottest, seed=seed)
-    sweep = (
-        _evaluation_seconds(molecule, temperature)
-        * _WALKERS
-        * levels
-        * (tempering.leaps + tempering.turns + 1)
-    )
-    sweeps = max(0.0, seconds / sweep - _EQUILIBRATION)
-    frames = int(min(max(sweeps / 2, _FEWEST_FRAMES), _MOST_FRAMES))
+    """Return a simulation by the batched sampler that takes about a time, a part of it to equilibrate."""
+    levels, hottest = (1, 1.0) if molecule.n_atoms <= _SMALL else (4, 2.0)
+    moves = TemperingConfig(temperatures=levels, hottest=hottest, seed=seed)
+    one = _evaluation_seconds(molecule, temperature) * levels * (moves.leaps + moves.turns + 1)
+    walkers = int(_bounded(_EQUILIBRATING * seconds / (_EQUILIBRATION * one), _FEWEST_WALKERS, _WALKERS))
+    sweeps = (1 - _EQUILIBRATING) * seconds / (walkers * one)
+    frames = int(_bounded(sweeps / 2, _FEWEST_FRAMES, _MOST_FRAMES))
     return BatchedSimulation(
-        samples=frames * _WALKERS,
+        samples=frames * walkers,
         temperature=temperature,
         validation=0.1,
         equilibration=_EQUILIBRATION,
-        every=max(1, min(5, round(sweeps / frames))),
+        every=round(_bounded(sweeps / frames, 1, 5)),
         segment=min(frames, 100),
-        tempering=tempering,
+        tempering=moves.model_copy(update={"walkers": walkers}),
     )
+
+
+def _bounded(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
 
 
 def planned_training(request: Request, method: str, data: str | None, molecule: str) -> RunConfig:
@@ -111,7 +113,7 @@ def planned_training(request: Request, method: str, data: str | None, molecule: 
 
 def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     """Return a training whose steps fill a time."""
-    steps = int(min(max(seconds / step, _FEWEST_STEPS), _MOST_STEPS))
+    steps = int(_bounded(seconds / step, _FEWEST_STEPS, _MOST_STEPS))
     warm_up = config.objective.warm_up and steps // 10
     update = {
         "objective": config.objective.model_copy(update={"warm_up": warm_up}),

@@ -66,11 +66,11 @@ class _BatchedRun(Run):
         self.folders = {config.temperature: ""}
         self._walkers: Tempering
 
-    def start(self, tell: Tell) -> None:
+    def start(self, tell: Tell, check: Check) -> None:
         tell(f"equilibrating {self.trajectories} walkers for {self._config.equilibration} sweeps")
         self._walkers = Tempering.start(self._space, self._config.tempering, self._reference)
         for _ in self._walkers.run(self._config.equilibration, adapt=True):
-            pass
+            check()
 
     def advance(self, segment: int, check: Check) -> Mapping[float, Recorded]:
         frames = []

@@ -126,7 +126,7 @@ class TrajectoryRun(Run):
         self._engine: Engine
         self._dynamics: DynamicsConfig
 
-    def start(self, tell: Tell) -> None:
+    def start(self, tell: Tell, check: Check) -> None:
         """Draw velocities, and settle what was left open."""
         starts = self._starts(tell).double()
         velocities = thermal_velocities(

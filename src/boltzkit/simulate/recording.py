@@ -49,8 +49,8 @@ class Run(ABC):
     folders: Mapping[float, str]
 
     @abstractmethod
-    def start(self, tell: Tell) -> None:
-        """Take the state before the first segment."""
+    def start(self, tell: Tell, check: Check) -> None:
+        """Take the state before the first segment; what takes long checks now and then whether to stop."""
 
     @abstractmethod
     def advance(self, segment: int, check: Check) -> Mapping[float, Recorded]:
@@ -88,7 +88,7 @@ def record(molecule: Molecule, config: Protocol, run: Run, out: Path, tell: Tell
                     f"Stopped after {stored:,} samples; the same command goes on with the rest."
                 )
 
-        stand = _resume(path, config, run) or _begin(path, config, run, writers, tell)
+        stand = _resume(path, config, run) or _begin(path, config, run, writers, tell, check)
         while stand.segments < run.segments:
             check()
             for temperature, recorded in run.advance(stand.segments, check).items():
@@ -109,10 +109,15 @@ def _writer(molecule: Molecule, config: Protocol, run: Run, out: Path, temperatu
 
 
 def _begin(
-    path: Path, config: Protocol, run: Run, writers: Mapping[float, DatasetWriter], tell: Tell
+    path: Path,
+    config: Protocol,
+    run: Run,
+    writers: Mapping[float, DatasetWriter],
+    tell: Tell,
+    check: Check,
 ) -> Stand:
     first = max(claimed(path), *(writer.next_trajectory for writer in writers.values()))
-    run.start(tell)
+    run.start(tell, check)
     stand = Stand(0, first, run.trajectories, config.identity(), *run.state())
     write_stand(path, stand)
     return stand

@@ -98,7 +98,7 @@ class _LadderRun(Run):
         self._dynamics: DynamicsConfig
         self._evaluations, self._attempts, self._exchanges = 0, 0, 0
 
-    def start(self, tell: Tell) -> None:
+    def start(self, tell: Tell, check: Check) -> None:
         self._dynamics = settled_platform(self._molecule, self._config.dynamics, tell)
         n = len(self._config.temperatures)
         scale = torch.tensor(self._config.temperatures, dtype=torch.float64).sqrt().reshape(-1, 1, 1)

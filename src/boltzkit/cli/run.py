@@ -1,0 +1,121 @@
+"""boltzkit run: a molecule becomes an ensemble with error bars and a page to read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from boltzkit.cli.figures import aligned
+from boltzkit.cli.progress import progress, tell
+from boltzkit.errors import UserError
+
+if TYPE_CHECKING:
+    from boltzkit.run import Answer
+
+__all__ = ["DISTRUST", "run"]
+
+DISTRUST = 3
+"""Exit code of an answer that is not to be trusted, where that was asked for."""
+_QUICK = 3.0
+"""Minutes."""
+
+
+def run(
+    molecule: str,
+    /,
+    *,
+    out: Path | None = None,
+    data: tuple[Path, ...] = (),
+    minutes: float | None = None,
+    quick: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    evaluations: float | None = None,
+    method: Literal["auto", "sampler", "data", "cmt"] = "auto",
+    temperature: float = 300.0,
+    effective: int = 20_000,
+    states: Path | None = None,
+    forcefield: str | None = None,
+    constraints: str | None = None,
+    seed: int = 0,
+    strict: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> int | None:
+    """Go from a molecule to its equilibrium ensemble, with free energies, error bars and a report.
+
+    Prepares the molecule and checks its energies against OpenMM, chooses how to train by what there is to learn from,
+    trains a flow within the time, draws samples and weights them, analyses them and writes a page. Asks nothing.
+    Ctrl-C or SIGTERM saves and stops; the same command goes on where it stopped.
+
+    **Examples**
+
+    ```
+    boltzkit run alanine-dipeptide --quick
+    boltzkit run my.pdb --forcefield amber99sbildn.xml,amber99_obc.xml --minutes 60
+    boltzkit run my.prmtop --forcefield OBC2 --temperature 310
+    boltzkit run ACE-VAL-NME --states states.toml --out runs/val
+    boltzkit run my.pdb --data traj1.xtc --data traj2.xtc
+    boltzkit run alanine-dipeptide --evaluations 1e6
+    ```
+
+    **Files in the folder**
+
+    - `report.html`: one page to read
+    - `analysis.json`: every number with its interval
+    - `ensemble/`: weighted samples, topology.pdb, system.xml, summary.json
+    - `training/`: the run folder of the flow, for boltzkit sample and evaluate
+    - `data/`: samples that were drawn or labelled to learn from
+
+    Args:
+        molecule: Name of a molecule, PDB or mmCIF file, prmtop (coordinates beside it), or a sequence like ACE-ALA-NME.
+        out: Folder of the answer; runs/NAME by default.
+        data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more.
+        minutes: Time for all of it; 30 by default.
+        quick: Three minutes: a first honest answer for a small molecule.
+        evaluations: Energy evaluations of the training, such as 1e6; given, the flow learns from the energy alone.
+        method: How to train: sampler (samples of the batched sampler), data (yours) or cmt (energy alone).
+        temperature: Kelvin.
+        effective: Effective samples that the ensemble shall have.
+        states: File of states to compare, see boltzkit analyze.
+        forcefield: OpenMM force-field files with commas between; for a prmtop the implicit solvent.
+        constraints: Bonds held fixed: HBonds, AllBonds or HAngles; none by default.
+        seed: Of everything that is drawn.
+        strict: End with exit code 3 if the verdict is "do not trust".
+    """
+    if quick and minutes is not None:
+        raise UserError("--quick is a time of its own: leave out --minutes.")
+    if evaluations is not None and (evaluations < 1 or evaluations != int(evaluations)):
+        raise UserError(f"--evaluations takes a whole number such as 1e6, not {evaluations:g}.")
+    from boltzkit.run import AnswerFolder, Request, answer
+
+    request = Request.parse(
+        {
+            "molecule": molecule,
+            "forcefield": forcefield,
+            "constraints": constraints,
+            "temperature": temperature,
+            "data": [str(path) for path in data],
+            "method": method,
+            "minutes": _QUICK if quick else (30.0 if minutes is None else minutes),
+            "evaluations": None if evaluations is None else int(evaluations),
+            "effective": effective,
+            "states": None if states is None else str(states),
+            "seed": seed,
+        },
+        source="boltzkit run",
+    )
+    folder = AnswerFolder(Path("runs", Path(molecule).stem) if out is None else out)
+    with progress(f"Training for {molecule}") as watch:
+        found = answer(request, folder, tell, watch)
+    _print(found, folder.path)
+    return DISTRUST if strict and found.verdict.level == "do not trust" else None
+
+
+def _print(found: "Answer", folder: Path) -> None:
+    from boltzkit.cli.sample import reweighting_rows, verdict_lines
+
+    print(aligned(reweighting_rows(found.found.ensemble.reweighting)))
+    for title, rows in found.tables():
+        print(f"\n{title}")
+        print(aligned(rows))
+    print()
+    for line in verdict_lines(found.verdict):
+        print(line)
+    print(f"Report: {folder / 'report.html'}")

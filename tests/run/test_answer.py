@@ -1,0 +1,126 @@
+"""From a molecule to its page in one go, in small: files, resume, and what is refused."""
+
+import json
+
+import pytest
+import torch
+
+from boltzkit.cli import main
+from boltzkit.ensemble import Ensemble
+from boltzkit.errors import UserError
+from boltzkit.method import load
+from boltzkit.molecule import find_molecule, pdb_text
+from boltzkit.run import AnswerFolder, Request, answer, plan
+
+ALANINE = "alanine-dipeptide"
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Make everything as short as it can be."""
+    from boltzkit.flow import SPLINE_PRESETS
+    from boltzkit.run import stages
+
+    for name, value in {
+        "_FEWEST_STEPS": 12,
+        "_FEWEST_WALKERS": 60,
+        "_WALKERS": 60,
+        "_EQUILIBRATION": 10,
+        "_FEWEST_FRAMES": 20,
+        "_BATCH": 64,
+    }.items():
+        monkeypatch.setattr(plan, name, value)
+    monkeypatch.setattr(plan, "flow_for", lambda target: SPLINE_PRESETS["tiny"])
+    monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_an_answer_is_complete_and_goes_on_where_it_stopped(small, tmp_path):
+    request = Request(molecule=ALANINE, minutes=0.001, effective=300)
+
+    def kill(line, steps):
+        if line["step"] >= 6:
+            raise Killed
+
+    folder = AnswerFolder(tmp_path / "a")
+    with pytest.raises(Killed):
+        answer(request, folder, lambda text: None, kill)
+    found = answer(request, folder, lambda text: None)
+    for name in (
+        "report.html",
+        "analysis.json",
+        "answer.json",
+        "ensemble/samples.npz",
+        "training/config.json",
+    ):
+        assert (folder.path / name).is_file(), name
+    whole = answer(request, AnswerFolder(tmp_path / "b"), lambda text: None)
+    ours, theirs = found.found.model.flow.state_dict(), whole.found.model.flow.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    # Nothing is done twice: the ensemble's file is the one that was there.
+    before = (folder.ensemble / "samples.npz").stat().st_mtime_ns
+    again = answer(request, folder, lambda text: None)
+    assert (folder.ensemble / "samples.npz").stat().st_mtime_ns == before
+    assert again.verdict == found.verdict
+    assert found.verdict.level == "do not trust"  # a dozen steps teach nothing, and the answer says so
+    with pytest.raises(UserError, match="the answer to another question"):
+        answer(Request(molecule=ALANINE, minutes=0.002, effective=300), folder, lambda text: None)
+
+
+def test_a_file_of_ones_own_and_its_trajectories(small, tmp_path):
+    import mdtraj
+
+    molecule = find_molecule("alanine-dipeptide-cartesian")
+    (tmp_path / "mine.pdb").write_text(pdb_text(molecule, molecule.positions))
+    noise = 0.002 * torch.randn(2, 80, molecule.n_atoms, 3, generator=torch.Generator().manual_seed(0))
+    topology = mdtraj.load(str(tmp_path / "mine.pdb")).topology
+    for name, frames in zip("ab", molecule.positions.float() + noise, strict=True):
+        mdtraj.Trajectory(frames.numpy(), topology).save_xtc(str(tmp_path / f"{name}.xtc"))
+    request = Request(
+        molecule=str(tmp_path / "mine.pdb"),
+        data=(str(tmp_path / "a.xtc"), str(tmp_path / "b.xtc")),
+        minutes=0.001,
+        effective=300,
+    )
+    found = answer(request, AnswerFolder(tmp_path / "out"), lambda text: None)
+    assert found.found.plan.method == "data"
+    assert len(found.found.data.split("train")) == 80
+    assert len(found.found.data.split("validation")) == 80
+    # The user's file may go: everything is in the folder.
+    (tmp_path / "mine.pdb").unlink()
+    assert load(tmp_path / "out" / "training").flow is not None
+    assert Ensemble.load(tmp_path / "out" / "ensemble").subject.molecule.n_atoms == molecule.n_atoms
+
+
+def test_the_command(small, tmp_path, capsys):
+    words = ["run", ALANINE, "--minutes", "0.001", "--effective", "300", "--out", str(tmp_path / "c")]
+    assert main([*words, "--strict"]) == 3
+    said = capsys.readouterr().out
+    assert "Verdict: do not trust." in said
+    assert "report.html" in said
+    assert json.loads((tmp_path / "c" / "answer.json").read_text())["verdict"] == "do not trust"
+    # Control: without --strict the same answer is no error.
+    assert main(words) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--quick", "--minutes", "3"], "--quick is a time of its own"),
+        (["--evaluations", "1.5"], "takes a whole number such as 1e6, not 1.5"),
+        (["--minutes", "-1"], "minutes = -1.0 is not valid"),
+        (["--data", "nowhere.xtc"], "There is no file or dataset nowhere.xtc"),
+    ],
+)
+def test_mistakes_get_one_sentence(words, sentence, tmp_path, capsys):
+    assert main(["run", ALANINE, "--out", str(tmp_path / "x"), *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["run", ALANINE, "--out", str(tmp_path)]) == 2
+    assert "is not empty and holds no answer" in capsys.readouterr().err

@@ -1,0 +1,61 @@
+"""The verdict on an answer: each finding, and that it is not found where there is nothing to find."""
+
+import pytest
+import torch
+
+from boltzkit.analysis import Agreement, BasinShare, Compared
+from boltzkit.ensemble import Ensemble
+from boltzkit.randomness import generator
+from boltzkit.run.judgement import judge_answer
+from boltzkit.simulate import Observable, Quality
+from boltzkit.weights import Estimate
+
+
+def ensemble(spread: float = 0.3, drift: float = 0.0, n: int = 20_000) -> Ensemble:
+    log_weight = spread * torch.randn(n, generator=generator(0, "weights"), dtype=torch.float64)
+    log_weight += drift * (torch.arange(n) > n // 2)
+    return Ensemble.from_samples(torch.zeros(n, 1), -log_weight, torch.zeros(n).double())
+
+
+def compared(deviation: float) -> Agreement:
+    here, there = Estimate.symmetric(deviation * 0.1, 0.1), Estimate.symmetric(0.0, 1e-9)
+    return Agreement((Compared("cos φ", here, there),), (), 100, 0)
+
+
+def quality(effective: float) -> Quality:
+    return Quality(1000, 10, (Observable("cos φ", 0.0, 0.1, 1000 / effective, effective),))
+
+
+def test_what_is_well_is_trusted():
+    verdict = judge_answer(ensemble(), compared(1.0), quality(5_000))
+    assert verdict.level == "trust"
+    assert "1 means and 0 basins agree with 100 samples" in verdict.reasons[-1]
+    assert judge_answer(ensemble(), None, None).level == "trust"
+
+
+def test_a_drift_of_log_z_is_seen():
+    verdict = judge_answer(ensemble(drift=0.1), None, None)
+    assert verdict.level == "with care"
+    assert "two halves" in verdict.reasons[-1]
+
+
+def test_data_that_disagree_are_heard():
+    verdict = judge_answer(ensemble(), compared(6.0), None)
+    assert verdict.level == "with care"
+    assert "6.0 standard errors apart" in verdict.reasons[-1]
+
+
+def test_a_missing_basin_ends_trust():
+    basin = BasinShare("φ near 60°", Estimate(0.0, 0.0, 0.001, 0.0), Estimate(0.1, 0.08, 0.12, 0.01))
+    verdict = judge_answer(ensemble(), Agreement((), (basin,), 100, 0), None)
+    assert verdict.level == "do not trust"
+    assert "φ near 60° has 10 % of the data and 0 % of the ensemble" in verdict.reasons[-1]
+
+
+@pytest.mark.parametrize(("effective", "level"), [(1000, "trust"), (200, "with care"), (20, "do not trust")])
+def test_a_poor_teacher_is_named(effective, level):
+    assert judge_answer(ensemble(), None, quality(effective)).level == level
+
+
+def test_the_weights_own_verdict_stays():
+    assert judge_answer(ensemble(spread=6.0), compared(0.0), None).level == "do not trust"

@@ -1,0 +1,64 @@
+"""What is done with a request, and why."""
+
+import pytest
+
+from boltzkit.errors import UserError
+from boltzkit.method import find_recipe
+from boltzkit.molecule import find_molecule
+from boltzkit.run import Request
+from boltzkit.run.plan import choose_method, describe, fitted, make_plan, planned_training
+
+ALANINE = "alanine-dipeptide"
+
+
+@pytest.mark.parametrize(
+    ("given", "method"),
+    [
+        ({}, "sampler"),
+        ({"data": ("a.xtc",)}, "data"),
+        ({"evaluations": 1000}, "cmt"),
+        ({"method": "cmt"}, "cmt"),
+        ({"evaluations": 1000, "method": "sampler"}, "sampler"),
+    ],
+)
+def test_what_is_given_decides(given, method):
+    assert choose_method(Request(molecule=ALANINE, **given))[0] == method
+
+
+@pytest.mark.parametrize("given", [{"method": "data"}, {"method": "cmt", "data": ("a.xtc",)}])
+def test_data_and_their_method_go_together(given):
+    with pytest.raises(UserError, match="--method data goes with --data"):
+        choose_method(Request(molecule=ALANINE, **given))
+
+
+def test_more_time_means_more_samples():
+    molecule = find_molecule(ALANINE)
+    short, long = (make_plan(Request(molecule=ALANINE, minutes=m), molecule) for m in (0.01, 1000))
+    assert short.simulation.samples == 10_000
+    assert long.simulation.samples == 500_000
+    assert long.simulation.temperature == 300
+    assert "10,000 samples are drawn first" in describe(short)
+    assert make_plan(Request(molecule=ALANINE, evaluations=5000), molecule).simulation is None
+
+
+def test_large_molecules_are_sampled_hot_too():
+    plan = make_plan(
+        Request(molecule="alanine-tetrapeptide", minutes=0.01), find_molecule("alanine-tetrapeptide")
+    )
+    assert plan.simulation.tempering.temperatures > 1
+
+
+def test_steps_fill_the_time():
+    config = find_recipe("unbiased")
+    found = fitted(config, seconds=100.0, step=0.1)
+    assert found.training.steps == 1000
+    assert found.objective.warm_up == 100
+    assert fitted(config, 1.0, 0.1).training.steps == 400
+    assert fitted(config, 1e9, 0.1).training.steps == 60_000
+
+
+def test_a_budget_of_evaluations_reaches_the_training():
+    request = Request(molecule=ALANINE, evaluations=123_456)
+    config = planned_training(request, "cmt", None, ALANINE)
+    assert config.annealing.evaluations == 123_456
+    assert planned_training(request, "sampler", "data", ALANINE).annealing is None
