@@ -8,7 +8,7 @@ import torch
 from openmm import app
 
 from boltzkit.errors import UserError
-from boltzkit.molecule import find_molecule, load_molecule, pdb_text, read_molecule, save_molecule
+from boltzkit.molecule import Backbone, find_molecule, load_molecule, pdb_text, read_molecule, save_molecule
 
 
 @pytest.mark.parametrize("name", ["alanine-dipeptide", "alanine-dipeptide-cartesian", "ACE-TRP-NME"])
@@ -21,6 +21,9 @@ def test_a_saved_molecule_is_the_same(name, tmp_path):
     assert load_molecule(tmp_path / "kept", "mine").name == "mine"
     assert read_molecule(str(tmp_path / "kept")).hash == molecule.hash
     torch.testing.assert_close(again.positions, molecule.positions, atol=2e-4, rtol=0)
+    ours, theirs = Backbone.of(again.topology), Backbone.of(molecule.topology)
+    assert (ours.names, ours.omega_names) == (theirs.names, theirs.omega_names)
+    assert torch.equal(ours.omega, theirs.omega)
     # Control: another molecule is another one.
     assert again.hash != find_molecule("alanine-tetrapeptide").hash
 

@@ -49,7 +49,7 @@ class Backbone:
                 psi.append((own["N"], own["CA"], own["C"], atoms[after[place]]["N"]))
             if place in after:
                 following = atoms[after[place]]
-                start, end = (a.get("CA", a.get("CH3", a.get("C1"))) for a in (own, following))
+                start, end = (_middle(a) for a in (own, following))
                 if start is not None and end is not None:
                     next_residue = residues[after[place]]
                     omega_names.append(f"{name}-{next_residue.name}{next_residue.id}")
@@ -64,3 +64,8 @@ class Backbone:
     def cis(self, x: Tensor) -> Tensor:
         """Return which peptide bonds are cis, |ω| < π/2, ``(..., atoms, 3) -> (..., peptide bonds)``."""
         return dihedral(x, self.omega).abs() < torch.pi / 2
+
+
+def _middle(atoms: dict[str, int]) -> int | None:
+    """Return the carbon that a residue has where others have Cα; OpenMM's reader calls that of NME plain C."""
+    return next((atoms[name] for name in ("CA", "CH3", "C1", "C") if name in atoms), None)

@@ -4,13 +4,14 @@ import math
 
 import pytest
 import torch
-from tests.method.annealing.test_lessons import config
 
-from boltzkit.method import build_problem
+from boltzkit.flow import RealNVPConfig
+from boltzkit.method import ObjectiveConfig, RunConfig, build_problem
+from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.annealing.alarm import alarms, lost_share, made_worse
 from boltzkit.method.annealing.buffer import Lesson
 from boltzkit.randomness import generator
-from boltzkit.training import train
+from boltzkit.training import TrainingConfig, train
 
 
 def two_modes(share: float, n: int = 50_000) -> Lesson:
@@ -69,7 +70,12 @@ def test_metrics_become_words():
 
 def spoilt(restarts: int):
     """Train, with a flow whose parameters are thrown about in the middle of the second stage."""
-    settings = config(restarts=restarts)
+    settings = RunConfig(
+        flow=RealNVPConfig(layers=6, hidden=(32, 32), statistics="running"),
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
+        annealing=AnnealingConfig(stages=5, evaluations=2003, hottest=2.0, restarts=restarts),
+        training=TrainingConfig(steps=50, batch=64, learning_rate=2e-3, warm_up=10),
+    )
     problem = build_problem((settings,), batched=False)
     batches, inner = problem.batch, problem.batch.__class__.__call__
 
@@ -80,7 +86,9 @@ def spoilt(restarts: int):
                     parameter.add_(torch.randn(parameter.shape, generator=generator(1, "throw")))
         return inner(batches, step)
 
-    problem.batch.__class__ = type("Thrown", (batches.__class__,), {"__call__": lambda self, step: throw(step)})
+    problem.batch.__class__ = type(
+        "Thrown", (batches.__class__,), {"__call__": lambda self, step: throw(step)}
+    )
     train(problem, settings.training)
     return problem
 
