@@ -55,12 +55,12 @@ def sample(
         raise UserError("Say how many: either --samples N or --effective N.")
     if limit is not None and effective is None:
         raise UserError("--limit goes with --effective: it bounds how many samples are drawn to reach it.")
-    from boltzkit.ensemble import draw, draw_effective
+    from boltzkit.ensemble import draw_effective
     from boltzkit.method import load
 
     model = load(run)
     if samples is not None:
-        ensemble = draw(model.flow, model.target, samples, seed, subject=model.subject)
+        ensemble = model.ensemble(samples, seed)
     else:
         assert effective is not None
         most = int(100 * effective) if limit is None else limit

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from boltzkit.energy import Target
-from boltzkit.ensemble import Subject
+from boltzkit.ensemble import Ensemble, Subject, draw
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
@@ -58,6 +58,10 @@ class Model:
         """Draw n samples with log q, ``(n, dim)`` and ``(n,)``."""
         with torch.no_grad():
             return self.flow.sample(n, generator(seed, "samples of the model"))
+
+    def ensemble(self, n: int, seed: int = 0) -> Ensemble:
+        """Draw n samples and weigh them to the target; costs n energy evaluations."""
+        return draw(self.flow, self.target, n, seed, subject=self.subject)
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Return log q(x), ``(n, dim) -> (n,)``; −inf outside the support."""
