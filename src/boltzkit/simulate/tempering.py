@@ -97,6 +97,7 @@ class Tempering:
         low, high = max(1, self.config.leaps // 2), self.config.leaps + self.config.leaps // 2
         leaps = int(torch.randint(low, high + 1, (), generator=random))
         self.walkers, accepted = hamiltonian(self.walkers, self.space, self.beta, self.step, leaps, random)
+        before = self.accepted.get("swap", torch.zeros(self.config.temperatures, dtype=torch.float64))
         self.accepted = {"hamiltonian": accepted.double().mean(-1)}
         if adapt:
             off = accepted.to(self.step.dtype).mean(-1, keepdim=True) - _GOAL
@@ -104,8 +105,12 @@ class Tempering:
         if self.space.turns and self.config.turns:
             self.accepted["turn"] = self._turns(random)
         if self.config.temperatures > 1:
-            self.walkers, accepted = swap(self.walkers, self.beta, self.sweeps % 2 == 1, random)
-            self.accepted["swap"] = accepted.double().mean(-1)
+            odd = self.sweeps % 2
+            self.walkers, accepted = swap(self.walkers, self.beta, odd == 1, random)
+            # Temperatures without a partner in this sweep had one in the last.
+            level = torch.arange(self.config.temperatures)
+            paired = (level >= odd) & (level < odd + (self.config.temperatures - odd) // 2 * 2)
+            self.accepted["swap"] = torch.where(paired, accepted.double().mean(-1), before)
         self.sweeps += 1
 
     def _turns(self, random: torch.Generator) -> Tensor:
