@@ -97,7 +97,7 @@ class Tempering:
         low, high = max(1, self.config.leaps // 2), self.config.leaps + self.config.leaps // 2
         leaps = int(torch.randint(low, high + 1, (), generator=random))
         self.walkers, accepted = hamiltonian(self.walkers, self.space, self.beta, self.step, leaps, random)
-        before = self.accepted.get("swap", torch.zeros(self.config.temperatures, dtype=torch.float64))
+        before = self.accepted.get("swap", torch.zeros(self.config.temperatures - 1, dtype=torch.float64))
         self.accepted = {"hamiltonian": accepted.double().mean(-1)}
         if adapt:
             off = accepted.to(self.step.dtype).mean(-1, keepdim=True) - _GOAL
@@ -107,10 +107,9 @@ class Tempering:
         if self.config.temperatures > 1:
             odd = self.sweeps % 2
             self.walkers, accepted = swap(self.walkers, self.beta, odd == 1, random)
-            # Temperatures without a partner in this sweep had one in the last.
-            level = torch.arange(self.config.temperatures)
-            paired = (level >= odd) & (level < odd + (self.config.temperatures - odd) // 2 * 2)
-            self.accepted["swap"] = torch.where(paired, accepted.double().mean(-1), before)
+            # Pairs that were not tried in this sweep were in the last.
+            tried = torch.arange(self.config.temperatures - 1) % 2 == odd
+            self.accepted["swap"] = torch.where(tried, accepted.double().mean(-1), before)
         self.sweeps += 1
 
     def _turns(self, random: torch.Generator) -> Tensor:
