@@ -16,10 +16,12 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.ready-run ## Train on the four-mode Gaussian mixture, minutes on a laptop; writes runs/demo
-	@echo "Reproducing the Gaussian mixture at demo scale into $(DEMO)"
-	@$(BIN)/boltzkit reproduce gmm --scale demo --out $(DEMO)
-	@echo "The results are in $(CURDIR)/$(DEMO)"
+demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gaussian mixture; writes runs/demo
+	@echo "Alanine dipeptide from nothing, in three minutes, into $(DEMO)/alanine-dipeptide"
+	@$(BIN)/boltzkit run alanine-dipeptide --quick --out $(DEMO)/alanine-dipeptide
+	@echo "The Gaussian mixture at demo scale into $(DEMO)/gmm"
+	@$(BIN)/boltzkit reproduce gmm --scale demo --out $(DEMO)/gmm
+	@echo "Open $(CURDIR)/$(DEMO)/alanine-dipeptide/report.html and $(CURDIR)/$(DEMO)/gmm/report.html"
 
 test: .venv/.ready-test ## Run the whole test suite
 	@echo "Running the tests"

@@ -36,3 +36,11 @@ def test_other_samples_have_none(tmp_path):
     plain = Ensemble.from_samples(torch.zeros(3, 2), torch.zeros(3), torch.zeros(3))
     plain.save(tmp_path)
     assert Ensemble.load(tmp_path).subject is None
+
+
+def test_a_notebook_shows_the_verdict_and_no_markup_of_names():
+    plain = Ensemble.from_samples(torch.zeros(600, 2), torch.zeros(600), torch.zeros(600), name="<b>x</b>")
+    shown = plain._repr_html_()
+    assert "trust" in shown
+    assert "600 of 600" in shown
+    assert "<b>x</b>" not in shown.replace("&lt;b&gt;x&lt;/b&gt;", "")

@@ -1,5 +1,6 @@
 """Weighted samples of a target, in memory and on disk."""
 
+import html
 import io
 import math
 import zipfile
@@ -196,6 +197,21 @@ class Ensemble:
             "verdict": self.verdict.level,
             "reasons": list(self.verdict.reasons),
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict first, then the numbers behind it."""
+        numbers = self.reweighting
+        rows = {
+            "effective samples": f"{numbers.effective:,.0f} of {numbers.n:,}",
+            "ESS": f"{100 * numbers.ess.value:.1f} % [{100 * numbers.ess.low:.1f}, {100 * numbers.ess.high:.1f}]",
+            "Pareto k": f"{numbers.pareto_k:.2f}",
+            "log Z": f"{numbers.log_z:.3f} ± {numbers.log_z_se:.3f}",
+            "failed": f"{numbers.n_failed:,}",
+        }
+        body = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.verdict.reasons)
+        title = f"<b>{html.escape(self.name)}</b>: {self.verdict.level}"
+        return f"<p>{title}</p><table>{body}</table><ul>{reasons}</ul>"
 
     def _inside(self, name: str, state: State) -> Tensor:
         inside = torch.as_tensor(state(self.x) if callable(state) else state)
