@@ -120,10 +120,12 @@ def test_shown_commands_exist(document: Path) -> None:
         check_command(arguments)
 
 
-def test_the_demo_command_exists() -> None:
+def test_the_demo_commands_exist() -> None:
     recipe = (ROOT / "Makefile").read_text().replace("$(BIN)/boltzkit", "boltzkit")
-    (line,) = re.findall(r"^\t@(boltzkit .*)", recipe, re.MULTILINE)
-    check_command(_arguments(line))
+    lines = re.findall(r"^\t@(boltzkit .*)", recipe, re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        check_command(_arguments(line))
 
 
 def test_no_file_names_a_machine() -> None:
