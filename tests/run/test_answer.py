@@ -11,6 +11,7 @@ from boltzkit.errors import UserError
 from boltzkit.method import load
 from boltzkit.molecule import find_molecule, pdb_text
 from boltzkit.run import AnswerFolder, Request, answer, plan
+from boltzkit.training import RunFolder
 
 ALANINE = "alanine-dipeptide"
 
@@ -93,6 +94,16 @@ def test_a_file_of_ones_own_and_its_trajectories(small, tmp_path):
     (tmp_path / "mine.pdb").unlink()
     assert load(tmp_path / "out" / "training").flow is not None
     assert Ensemble.load(tmp_path / "out" / "ensemble").subject.molecule.n_atoms == molecule.n_atoms
+
+
+def test_a_budget_of_evaluations_is_kept(small, monkeypatch, tmp_path):
+    monkeypatch.setattr(plan, "_FEWEST_STEPS", 60)
+    request = Request(molecule=ALANINE, minutes=0.001, evaluations=3_001, effective=300)
+    found = answer(request, AnswerFolder(tmp_path), lambda text: None)
+    assert found.found.plan.method == "cmt"
+    assert found.found.data is None
+    assert found.agreement is None
+    assert RunFolder(tmp_path / "training").metrics()[-1]["evaluations"] == 3_001
 
 
 def test_the_command(small, tmp_path, capsys):

@@ -128,7 +128,7 @@ def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
         ),
     }
     if config.annealing is not None:
-        update["annealing"] = config.annealing.model_copy(update={"stages": min(40, max(10, steps // 100))})
+        update["annealing"] = config.annealing.model_copy(update={"stages": min(40, max(4, steps // 100))})
     return config.model_copy(update=update)
 
 

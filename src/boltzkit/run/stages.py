@@ -70,9 +70,8 @@ def find(request: Request, folder: AnswerFolder, tell: Tell, watch: Watch | None
     config = folder.stored("training.json", RunConfig)
     if config is None:
         left = 60 * request.minutes - (time.monotonic() - started)
-        config = _training(request, plan, data, folder, left)
+        config = _training(request, plan, data, folder, left, tell)
         folder.keep("training.json", config)
-    tell(f"training a flow for {config.training.steps:,} steps")
     model, remarks = fit(config, folder.training, watch)
     ensemble = _ensemble(request, model, folder, tell)
     return Found(request, plan, molecule, model, ensemble, data, quality, (*molecule.remarks, *remarks))
@@ -108,16 +107,20 @@ def _labelled(request: Request, molecule: Molecule, folder: AnswerFolder, tell: 
 
 
 def _training(
-    request: Request, plan: Plan, data: Dataset | None, folder: AnswerFolder, seconds: float
+    request: Request, plan: Plan, data: Dataset | None, folder: AnswerFolder, seconds: float, tell: Tell
 ) -> RunConfig:
-    """Return the training with as many steps as fit into what is left of the time."""
+    """Return the training with as many steps as fit into what is left of the time, and say what it will cost."""
     # A file may change or vanish: the flow is trained for the molecule that was kept.
     typed = Path(request.molecule).exists()
     molecule = str(folder.molecule.resolve()) if typed else request.molecule
     config = planned_training(request, plan.method, None if data is None else str(data.folder), molecule)
     share = TRAINING_SHARE if plan.method == "sampler" else TRAINING_SHARE + 0.2
     budget = max(60 * request.minutes * share, seconds - (1 - share) * 60 * request.minutes)
-    return fitted(config, min(budget, 0.9 * 60 * request.minutes), seconds_per_step(config))
+    step = seconds_per_step(config)
+    config = fitted(config, min(budget, 0.9 * 60 * request.minutes), step)
+    minutes = config.training.steps * step / 60
+    tell(f"training: {config.training.steps:,} steps of {1000 * step:.0f} ms, about {minutes:.1f} minutes")
+    return config
 
 
 def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) -> Ensemble:

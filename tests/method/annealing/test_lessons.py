@@ -76,15 +76,32 @@ def test_a_stopped_stage_goes_on_bit_for_bit(tmp_path):
     assert not all(torch.equal(elsewhere[name], theirs[name]) for name in theirs)
 
 
-def test_what_is_held_out_is_never_learned_from():
-    batches = build_problem((config(held_out=0.25),), batched=False).batch
+@pytest.mark.parametrize("resampled", [True, False])
+def test_what_is_held_out_is_never_learned_from(resampled):
+    batches = build_problem((config(held_out=0.25, resampled=resampled),), batched=False).batch
     learned = torch.cat([batches(step).x for step in range(10)])
     newest = batches.buffers[-1].x
     held = newest[len(newest) - int(0.25 * len(newest)) :]
     assert len(held) == 100
     assert not torch.isin(held[:, 0], learned[:, 0]).any()
-    # Control: the others are.
-    assert torch.isin(newest[:200, 0], learned[:, 0]).double().mean() > 0.9
+    # Control: the others are; drawn by weight, the heavy ones.
+    seen = torch.isin(newest[:200, 0], learned[:, 0]).double().mean()
+    assert seen > (0.3 if resampled else 0.9)
+    assert (batches(9).weights is None) == resampled
+
+
+def test_a_batch_drawn_by_weight_is_a_sample_of_the_target():
+    """The mean square over resampled batches is that of the weighted buffer."""
+    batches = build_problem((config(evaluations=20_000, resampled=True),), batched=False).batch
+    x = torch.cat([batches(step).x for step in range(10)]).double()  # the first stage
+    learned, _ = batches._split()
+    share = learned.weights / learned.weights.sum()
+    square = learned.x.double().square().sum(-1)
+    mean = float((share * square).sum())
+    error = float(x.square().sum(-1).std()) / math.sqrt(len(x))
+    assert abs(float(x.square().sum(-1).mean()) - mean) < 4 * error
+    # Control: without weights the mean is another one.
+    assert abs(float(square.mean()) - mean) > 4 * error
 
 
 def gaussian_buffer(scale: float, n: int, seed: int) -> Buffer:
@@ -160,7 +177,7 @@ def first_effective(settings: RunConfig) -> float:
 def test_without_a_trust_region_a_narrow_target_fails():
     assert first_effective(narrow()) > 300
     # The control: all weight lies on a few samples, and most batches have none of it.
-    unbound = narrow(trust=None)
+    unbound = narrow(trust=None, resampled=False)
     assert first_effective(unbound) < 10
     with pytest.raises(TrainingFailed):
         train(build_problem((unbound,), batched=False), unbound.training)

@@ -52,6 +52,9 @@ class AnnealingConfig(Config):
     again from the samples that are there, under half the trust. Costs no evaluation."""
     reuse: PositiveInt = 1
     """Buffers that a stage learns from: its own, and of those before it the newest."""
+    resampled: bool = True
+    """Draw batches by weight instead of weighting what is drawn: where few samples carry the weight, a batch of equal
+    ones tells more."""
     held_out: float = Field(0.1, ge=0, lt=1)
     """Share of each buffer that is not learned from, and tells memory from learning."""
 

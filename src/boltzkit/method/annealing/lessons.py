@@ -73,12 +73,24 @@ class AnnealedBatches(Memory):
         size = min(self.batch, len(learned.energy))
         epoch, position = divmod(step - self._first_steps[stage], len(learned.energy) // size)
         if position == 0 or len(self._order) == 0:
-            own = generator(self.seed, f"order of stage {stage}", epoch)
-            self._order = torch.randperm(len(learned.energy), generator=own)
+            self._order = self._draw_order(learned, generator(self.seed, f"order of stage {stage}", epoch))
         chosen = learned.part(self._order[position * size : (position + 1) * size])
         parameter = next(self.flow.parameters())
         x, energy, weights = (values.to(parameter) for values in chosen)
-        return Batch(x, energy, weights=weights)
+        return Batch(x, energy, weights=None if self.config.resampled else weights)
+
+    def _draw_order(self, learned: Lesson, own: torch.Generator) -> Tensor:
+        """Return the samples of one pass in their order: each once, or as often as its weight says."""
+        order = torch.randperm(len(learned.energy), generator=own)
+        if not self.config.resampled:
+            return order
+        # Systematic: a sample with 2.3 times the mean weight comes two or three times.
+        ends = learned.weights.cumsum(0) / learned.weights.sum()
+        n = len(order)
+        places = (
+            torch.arange(n, dtype=torch.float64) + torch.rand((), generator=own, dtype=torch.float64)
+        ) / n
+        return torch.searchsorted(ends, places).clamp(max=n - 1)[order]
 
     def figures(self, flow: Flow) -> dict[str, Tensor]:
         """Return what a person watches: where the path is, and whether the flow learns or memorises."""
