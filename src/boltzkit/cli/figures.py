@@ -5,7 +5,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["aligned", "duration", "measured", "number", "step_figures"]
+from boltzkit.errors import UserError
+
+__all__ = ["aligned", "duration", "measured", "number", "step_figures", "whole_number"]
 
 _WATCHED = {
     "loss": "loss",
@@ -43,6 +45,17 @@ def number(value: float | None) -> str:
     if value is None:
         return "none"
     return f"{value:,}" if isinstance(value, int) else f"{value:#.4g}"
+
+
+def whole_number(value: float, option: str) -> int:
+    """Return what was typed for a count, which may be as short as 1e6.
+
+    >>> whole_number(1e6, "--evaluations")
+    1000000
+    """
+    if not (math.isfinite(value) and value >= 1 and value == int(value)):
+        raise UserError(f"{option} takes a whole number such as 1e6, not {value:g}.")
+    return int(value)
 
 
 def measured(value: float, error: float) -> str:

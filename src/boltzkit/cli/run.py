@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from boltzkit.cli.figures import aligned
+from boltzkit.cli.figures import aligned, whole_number
 from boltzkit.cli.progress import progress, tell
 from boltzkit.errors import UserError
 
@@ -81,8 +81,6 @@ def run(
     """
     if quick and minutes is not None:
         raise UserError("--quick is a time of its own: leave out --minutes.")
-    if evaluations is not None and (evaluations < 1 or evaluations != int(evaluations)):
-        raise UserError(f"--evaluations takes a whole number such as 1e6, not {evaluations:g}.")
     from boltzkit.run import AnswerFolder, Request, answer
 
     request = Request.parse(
@@ -94,7 +92,7 @@ def run(
             "data": [str(path) for path in data],
             "method": method,
             "minutes": _QUICK if quick else (30.0 if minutes is None else minutes),
-            "evaluations": None if evaluations is None else int(evaluations),
+            "evaluations": None if evaluations is None else whole_number(evaluations, "--evaluations"),
             "effective": effective,
             "states": None if states is None else str(states),
             "seed": seed,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from boltzkit.cli.figures import aligned, step_figures
+from boltzkit.cli.figures import aligned, step_figures, whole_number
 from boltzkit.cli.progress import progress, tell
 from boltzkit.cli.recipe import Settings, resolve
 from boltzkit.errors import UserError
@@ -24,6 +24,7 @@ def train(
     out: Path | None = None,
     settings: Settings = (),
     seed: int | None = None,
+    evaluations: float | None = None,
     list_recipes: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
     show: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
 ) -> None:
@@ -42,6 +43,7 @@ def train(
     boltzkit train gmm --out runs/b --set objective.dispersion=l1
     boltzkit train gmm --out runs/c --set data.path=mine.npy
     boltzkit train unbiased --out runs/w --set target.molecule=ACE-TRP-NME --set data.path=data/trp
+    boltzkit train cmt --evaluations 3e5 --out runs/e --set target.molecule=ACE-VAL-NME
     boltzkit train runs/a/config.json --out runs/d --seed 1
     ```
 
@@ -57,17 +59,28 @@ def train(
         out: Folder of the run.
         settings: Change one setting, group.name=value. Repeat it for more.
         seed: Short for --set seed=N.
+        evaluations: Energy evaluations of a run without data, such as 1e6; kept to the unit.
         list_recipes: Name the recipes and stop.
         show: Print every setting with its meaning and stop.
     """
     if list_recipes:
         return _list()
     config = resolve(recipe, settings, seed)
+    if evaluations is not None:
+        config = _within(config, whole_number(evaluations, "--evaluations"))
     if show:
         return _show(config)
     if out is None:
         raise UserError("Say where the run shall live: --out runs/NAME.")
     _run(str(recipe), config, out)
+
+
+def _within(config: "RunConfig", evaluations: int) -> "RunConfig":
+    """Return the run with a budget of energy evaluations."""
+    for group in ("annealing", "fab"):
+        if getattr(config, group) is not None:
+            return config.with_overrides([f"{group}.evaluations={evaluations}"])
+    raise UserError("--evaluations is for runs without data (cmt, ta-bg, fab): this one learns from samples.")
 
 
 def _list() -> None:

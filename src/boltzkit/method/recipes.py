@@ -95,9 +95,18 @@ def cmt() -> RunConfig:
         flow=SPLINE_PRESETS["laptop"],
         objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
         annealing=AnnealingConfig(
-            stages=40, growth=6, reuse=12, path="geometric", pretraining=300, start="harmonic"
+            stages=24,
+            growth=5,
+            reuse=12,
+            effective=4_000,
+            path="geometric",
+            pretraining=400,
+            start="harmonic",
+            warmth=2.0,
         ),
-        training=_annealed_training(stages=40, steps_per_stage=300),
+        training=_annealed_training(stages=24, steps_per_stage=250).model_copy(
+            update={"learning_rate": 1e-3}
+        ),
         evaluation=EvaluationConfig(samples=1_000_000),
     )
 
