@@ -31,7 +31,7 @@ from boltzkit.method import RECIPES
         (["sample", "a", "--out", "b", "--samples", "9", "--effective", "9"],
          "Say how many: either --samples N or --effective N."),
         (["sample", "a", "--out", "b", "--samples", "9"], "There is no run folder a. Known: alanine-dipeptide."),
-        (["train", "gmm", "--evaluations", "1e5"], "--evaluations is for runs without data (cmt, ta-bg, fab): this one learns from samples."),
+        (["train", "gmm", "--evaluations", "1e5"], "--evaluations is for runs without data: cmt, ta-bg or fab."),
         (["train", "cmt", "--evaluations", "0.5"], "--evaluations takes a whole number such as 1e6, not 0.5."),
         (["evaluate", "a"], "There is no run folder a. Known: alanine-dipeptide."),
         (["evaluate", "a", "--data", "b.npy"], "There is no data file or folder b.npy: check --data."),

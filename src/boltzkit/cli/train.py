@@ -80,7 +80,7 @@ def _within(config: "RunConfig", evaluations: int) -> "RunConfig":
     for group in ("annealing", "fab"):
         if getattr(config, group) is not None:
             return config.with_overrides([f"{group}.evaluations={evaluations}"])
-    raise UserError("--evaluations is for runs without data (cmt, ta-bg, fab): this one learns from samples.")
+    raise UserError("--evaluations is for runs without data: cmt, ta-bg or fab.")
 
 
 def _list() -> None:
