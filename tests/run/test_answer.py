@@ -31,7 +31,7 @@ def small(monkeypatch):
         "_BATCH": 64,
     }.items():
         monkeypatch.setattr(plan, name, value)
-    monkeypatch.setattr(plan, "flow_for", lambda target: SPLINE_PRESETS["tiny"])
+    monkeypatch.setattr(plan, "FLOW", SPLINE_PRESETS["tiny"])
     monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
 
 

@@ -33,6 +33,8 @@ _FEWEST_FRAMES, _MOST_FRAMES = 100, 1_000
 _SMALL = 30
 """Atoms up to which turns about bonds cross every barrier at the target's own temperature."""
 _BATCH = 512
+FLOW: SplineFlowConfig = SPLINE_PRESETS["laptop"].model_copy(update={"pairs": 6})
+"""The architecture, whatever the molecule's size."""
 _TIMED = 8
 
 
@@ -101,7 +103,7 @@ def planned_training(request: Request, method: str, data: str | None, molecule: 
     evaluation = EvaluationConfig(samples=100_000, test_samples=20_000)
     update = {
         "target": target,
-        "flow": flow_for(target),
+        "flow": FLOW,
         "data": DataConfig(path=data, samples=300_000, validation_samples=10_000),
         "evaluation": evaluation,
         "seed": request.seed,
@@ -130,11 +132,6 @@ def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     if config.annealing is not None:
         update["annealing"] = config.annealing.model_copy(update={"stages": min(40, max(4, steps // 100))})
     return config.model_copy(update=update)
-
-
-def flow_for(target: MoleculeConfig) -> SplineFlowConfig:
-    """Return the architecture for a molecule that trains here."""
-    return SPLINE_PRESETS["laptop"].model_copy(update={"pairs": 6})
 
 
 def make_plan(request: Request, molecule: Molecule) -> Plan:
