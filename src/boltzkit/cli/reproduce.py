@@ -70,6 +70,6 @@ def reproduce(
     entry = EXPERIMENTS[name]
     if scale not in entry.scales:
         raise UserError(f"{name} has no scale '{scale}': choose {' or '.join(entry.scales)}.")
-    experiment = entry.plan(scale, data, device)
     folder = Path("results", f"{name}-{scale}") if out is None else out
+    experiment = entry.plan(scale, data, device, folder)
     print(f"Written to {run_experiment(experiment, folder, workers, tell)}.")

@@ -43,6 +43,7 @@ def train(
     boltzkit train gmm --out runs/b --set objective.dispersion=l1
     boltzkit train gmm --out runs/c --set data.path=mine.npy
     boltzkit train unbiased --out runs/w --set target.molecule=ACE-TRP-NME --set data.path=data/trp
+    boltzkit train biased --out runs/u --set data.path=data/metadynamics
     boltzkit train cmt --evaluations 3e5 --out runs/e --set target.molecule=ACE-VAL-NME
     boltzkit train runs/a/config.json --out runs/d --seed 1
     ```
@@ -107,7 +108,7 @@ def _run(recipe: str, config: "RunConfig", out: Path) -> None:
         what = f"{_data(config)}: {_objective(config.objective)}, {steps:,} steps"
         tell(f"Training {recipe} on {what}, in {out}{going_on}.")
     with progress(f"Training {recipe}") as watch:
-        _, remarks = fit(config, out, watch)
+        _, remarks = fit(config, out, watch, tell)
     for remark in remarks:
         print(f"Remark: {remark}.")
     print(f"{out} is finished: {steps:,} of {steps:,} steps.")

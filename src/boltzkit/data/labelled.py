@@ -21,11 +21,13 @@ class LabelledData:
         x: configurations, ``(*replicas, n, *event)``.
         energy: reduced energies, ``(*replicas, n)``.
         gradient: ∂u/∂x, like x, where an objective needs it.
+        rows: of a resampled set, which samples it has, with repeats; all once when None. Not with replicas.
     """
 
     x: Tensor
     energy: Tensor
     gradient: Tensor | None = None
+    rows: Tensor | None = None
 
     @classmethod
     def label(cls, x: Tensor, target: Target, *, gradients: bool = False, source: str = "data") -> Self:
@@ -40,16 +42,18 @@ class LabelledData:
 
     @property
     def size(self) -> int:
-        """Samples per replica."""
-        return self.energy.shape[-1]
+        """Samples per replica, repeats included."""
+        return self.energy.shape[-1] if self.rows is None else len(self.rows)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Self:
         """Move all labels to a device and precision."""
         gradient = None if self.gradient is None else self.gradient.to(device, dtype)
-        return type(self)(self.x.to(device, dtype), self.energy.to(device, dtype), gradient)
+        rows = None if self.rows is None else self.rows.to(device)
+        return type(self)(self.x.to(device, dtype), self.energy.to(device, dtype), gradient, rows)
 
     def batch(self, index: Tensor) -> Batch:
-        """Pick rows, ``(*replicas, batch)`` indices into each replica's own dataset."""
+        """Pick samples, ``(*replicas, batch)`` indices into each replica's own dataset."""
+        index = index if self.rows is None else self.rows[index]
         return Batch(
             _pick(self.x, index),
             _pick(self.energy, index),

@@ -36,7 +36,7 @@ def load_labelled(
         n: how many, drawn without replacement as a function of the seed; all by default.
         seed: of the draw.
         gradients: load ∂u/∂x too, from stored forces.
-        biased: accept samples that do not follow the Boltzmann distribution.
+        biased: accept samples that do not follow the Boltzmann distribution, or that of another temperature.
     """
     _refuse_unfit(dataset, temperature, gradients, biased)
     if n is not None and n > len(dataset):
@@ -142,7 +142,7 @@ def _to(batch: Batch, device: torch.device | str) -> Batch:
 
 def _refuse_unfit(dataset: Dataset, temperature: float, gradients: bool, biased: bool) -> None:
     about = dataset.about
-    if about.temperature != temperature:
+    if about.temperature != temperature and not biased:
         raise UserError(
             f"{dataset.folder} was sampled at {about.temperature:g} K, but the target is at {temperature:g} K: samples "
             "of another temperature follow another distribution."

@@ -9,6 +9,7 @@ from boltzkit.config import Config
 from boltzkit.energy import TargetConfig
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method.annealing.config import AnnealingConfig
+from boltzkit.method.biased.config import ImportanceConfig, ReferenceConfig
 from boltzkit.method.fab.config import FabConfig
 from boltzkit.method.system import FlowChoice, TargetChoice
 from boltzkit.objective import (
@@ -31,9 +32,17 @@ class DataConfig(Config):
     samples: int = Field(500, ge=1)
     """How many samples to draw from the target's exact sampler, or to take from the file's start."""
     validation_path: str | None = None
-    """A file like `path` for validation; a dataset has its own split, and a target that can be sampled is."""
+    """A file or dataset like `path` for validation and test, unbiased where `path` is not; a dataset has its own
+    splits, and a target that can be sampled is."""
     validation_samples: int = Field(10_000, ge=1)
     """How many validation samples to draw or take."""
+    biased: bool = False
+    """Take samples of a molecule that do not follow its Boltzmann distribution."""
+
+    @property
+    def judged_by(self) -> str | None:
+        """The dataset whose validation and test splits judge a run: one of its own, or that of the training."""
+        return self.validation_path or self.path
 
 
 class ObjectiveConfig(Config):
@@ -102,6 +111,10 @@ class RunConfig(Config):
     """Training and validation samples."""
     objective: ObjectiveConfig = ObjectiveConfig()
     """What to minimise."""
+    importance: ImportanceConfig | None = None
+    """Learning from biased data in two stages, by importance samples of a proposal."""
+    reference: ReferenceConfig | None = None
+    """Further data that the dispersion is measured on; the data term's batch alone when none."""
     annealing: AnnealingConfig | None = None
     """Learning without data, through intermediate targets (CMT, TA-BG)."""
     fab: FabConfig | None = None

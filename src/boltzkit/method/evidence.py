@@ -103,9 +103,9 @@ def _default_test(model: Model, most: int) -> Tensor | Dataset | None:
     settings, target, config = model.config.evaluation, model.target, model.config
     if target.can_sample:
         return target.sample(most, generator(settings.test_seed, "test data"))
-    if not isinstance(config.target, MoleculeConfig) or config.data.path is None:
+    if not isinstance(config.target, MoleculeConfig) or config.data.judged_by is None:
         return None
-    return Dataset.open(config.data.path, molecule_of(config.target)).split("test")
+    return Dataset.open(config.data.judged_by, molecule_of(config.target)).split("test")
 
 
 def _some(size: int, most: int, seed: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from boltzkit.config import Config
+from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method.annealing.alarm import alarms
@@ -13,7 +14,8 @@ from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
 from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
-from boltzkit.method.source import batch_source
+from boltzkit.method.refinement import Refinement, Tell, proposal_run
+from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
@@ -22,16 +24,53 @@ from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, checkpoi
 __all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
 
 
-def fit(config: RunConfig, out: str | Path, watch: Watch | None = None) -> tuple[Model, list[str]]:
-    """Train one run in its folder, going on where it stopped; return the model and remarks on how that went."""
+def fit(
+    config: RunConfig, out: str | Path, watch: Watch | None = None, tell: Tell | None = None
+) -> tuple[Model, list[str]]:
+    """Train one run in its folder, going on where it stopped; return the model and remarks on how that went.
+
+    Args:
+        config: the run.
+        out: its folder.
+        watch: called with each line of metrics.
+        tell: called with sentences on what happens between the stages of a run.
+    """
     check_config(config)
+    folder = RunFolder(Path(out))
+    if config.importance is not None:
+        return _fit_refined(config, folder, watch, tell)
     # The problem first: bad data must not leave a half-made folder behind.
     problem = build_problem((config,), batched=False)
-    folder = RunFolder(Path(out))
     remarks = folder.open(config, config.seed, config.device)
     _pretrain(config, problem, folder, watch)
     train(problem, config.training, folder, watch)
     return load(out), remarks + (alarms(folder.metrics()) if config.annealing is not None else [])
+
+
+def _fit_refined(
+    config: RunConfig, folder: RunFolder, watch: Watch | None, tell: Tell | None
+) -> tuple[Model, list[str]]:
+    """Learn biased data first, unless a proposal is given, then refine on its importance samples."""
+    assert config.importance is not None
+    reference_source(config)  # bad data must not leave a half-made folder behind
+    if config.importance.proposal is not None:
+        proposal, remarks = load(config.importance.proposal), folder.open(config, config.seed, config.device)
+    else:
+        first = proposal_run(config)
+        check_config(first)
+        build_problem((first,), batched=False)
+        remarks = folder.open(config, config.seed, config.device)
+        if tell is not None:
+            tell(f"Stage 1: a proposal by the forward KL on the biased data, {first.training.steps:,} steps")
+        proposal = fit(first, folder.path / "proposal", watch)[0]
+    refinement = Refinement.start(config, proposal, folder.path, tell)
+    problem = build_problem((config,), batched=False, importance=refinement.samples)
+    problem.flow.load_state_dict(proposal.flow.state_dict())
+    problem.target.evaluations = refinement.samples.energy_evaluations
+    if tell is not None:
+        tell(f"Stage 2: refinement on the importance samples, {config.training.steps:,} steps")
+    train(problem, config.training, folder, watch)
+    return load(folder.path), remarks + refinement.overlap.remarks()
 
 
 def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Watch | None) -> None:
@@ -88,6 +127,8 @@ def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | N
     for number, config in enumerate(configs):
         if out is not None:
             models.append(fit(config, out / f"{number}", watch)[0])
+        elif config.importance is not None:
+            raise UserError("A run on importance samples keeps them in its folder: say where it shall live.")
         else:
             state = train(build_problem((config,), batched=False), config.training, None, watch)
             models.append(Model.of_state(state, config))
@@ -104,14 +145,17 @@ def check_config(config: RunConfig) -> None:
     if config.objective.data == "none" and config.objective.dispersion == "none":
         raise UserError("There is nothing to minimise: set objective.data or objective.dispersion.")
     _check_buffers(config)
+    _check_biased(config)
     try:
         torch.empty(0, device=config.device)
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"This machine has no device '{config.device}': set device=cpu.") from error
 
 
-def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
-    """Put target, data, flow and objective together."""
+def build_problem(
+    configs: tuple[RunConfig, ...], *, batched: bool, importance: Ensemble | None = None
+) -> Problem:
+    """Put target, data, flow and objective together; importance samples, where a run learns from them."""
     first = configs[0]
     target = build_energy(first.target)
     flow = build_flow(configs, batched=batched)
@@ -127,14 +171,16 @@ def build_problem(configs: tuple[RunConfig, ...], *, batched: bool) -> Problem:
         data_weights if batched else data_weights[0],
         dispersion_weights if batched else dispersion_weights[0],
         warm_up_steps=kind.warm_up,
+        reference_share=1.0 if first.reference is None else first.reference.share,
     )
     return Problem(
         flow,
         objective,
         target,
-        batch_source(configs, flow, target, batched=batched),
+        batch_source(configs, flow, target, batched=batched, importance=importance),
+        reference=reference_source(first),
         centre=centre,
-        validate=Validation.of(configs, target, batched=batched),
+        validate=Validation.of(configs, target, batched=batched, importance=importance),
     )
 
 
@@ -145,6 +191,21 @@ def _common(config: RunConfig) -> str:
 
 def _learns_from_buffers(config: RunConfig) -> bool:
     return config.annealing is not None or config.fab is not None
+
+
+def _check_biased(config: RunConfig) -> None:
+    if config.importance is None and config.reference is None:
+        return
+    if not isinstance(config.target, MoleculeConfig):
+        raise UserError("importance and reference are for molecules: set target.molecule, or both to null.")
+    if _learns_from_buffers(config):
+        raise UserError("A run learns from buffers or from biased data: set annealing and fab to null.")
+    if config.importance is not None and config.objective.data not in ("forward_kl", "none"):
+        raise UserError(
+            f"Importance samples are learned by the forward KL, not {config.objective.data}: set objective.data."
+        )
+    if config.reference is not None and config.objective.dispersion == "none":
+        raise UserError("A reference is for the dispersion: set objective.dispersion, or reference=null.")
 
 
 def _check_buffers(config: RunConfig) -> None:

@@ -6,6 +6,7 @@ from boltzkit.energy import TargetConfig
 from boltzkit.errors import UserError, did_you_mean
 from boltzkit.flow import SPLINE_PRESETS, RealNVPConfig
 from boltzkit.method.annealing import AnnealingConfig
+from boltzkit.method.biased import ImportanceConfig, ReferenceConfig
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
 from boltzkit.method.fab import FabConfig
 from boltzkit.method.system import MoleculeConfig
@@ -13,6 +14,8 @@ from boltzkit.training import TrainingConfig
 
 __all__ = [
     "RECIPES",
+    "biased",
+    "biased_paper",
     "cmt",
     "cmt_paper",
     "fab",
@@ -85,6 +88,36 @@ def unbiased_paper() -> RunConfig:
             checkpoint_every=5_000,
         ),
         evaluation=EvaluationConfig(samples=10_000_000, test_samples=10_000_000),
+    )
+
+
+def biased() -> RunConfig:
+    """Learn a molecule (target.molecule) from biased samples (data.path): a proposal, importance samples, LDR-L1."""
+    base = unbiased()
+    return base.model_copy(
+        update={
+            "data": DataConfig(samples=1_000_000, biased=True),
+            "importance": ImportanceConfig(),
+            "reference": ReferenceConfig(),
+            "training": base.training.model_copy(
+                update={"steps": 5_000, "learning_rate": 5e-4, "warm_up": 200}
+            ),
+            "objective": base.objective.model_copy(update={"warm_up": 1_000}),
+            "evaluation": EvaluationConfig(samples=1_000_000, test_samples=200_000),
+        }
+    )
+
+
+def biased_paper() -> RunConfig:
+    """The same with the paper's flow, steps and samples, for a GPU; its learning rates and λ_data want tuning."""
+    base = unbiased_paper()
+    return base.model_copy(
+        update={
+            "data": base.data.model_copy(update={"biased": True}),
+            "importance": ImportanceConfig(steps=250_000, held_out=0.0),
+            "reference": ReferenceConfig(batch=1024),
+            "objective": base.objective.model_copy(update={"warm_up": 50_000}),
+        }
     )
 
 
@@ -181,6 +214,8 @@ RECIPES: dict[str, Callable[[], RunConfig]] = {
     "gmm": gmm,
     "unbiased": unbiased,
     "unbiased-paper": unbiased_paper,
+    "biased": biased,
+    "biased-paper": biased_paper,
     "cmt": cmt,
     "cmt-paper": cmt_paper,
     "ta-bg": ta_bg,

@@ -7,24 +7,36 @@ import torch
 
 from boltzkit.data import Dataset, EpochBatches, LabelledData, StoredBatches, load_labelled, read_samples
 from boltzkit.energy import Target
+from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow
 from boltzkit.method.annealing.lessons import AnnealedBatches
+from boltzkit.method.biased import held_out_part, resampled_data
 from boltzkit.method.config import RunConfig
 from boltzkit.method.fab.replay import ReplayBatches
 from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.objective import Batch, draw_batch
 from boltzkit.randomness import generator
 
-__all__ = ["batch_source", "training_data"]
+__all__ = ["batch_source", "reference_source", "training_data"]
 
 
 def batch_source(
-    configs: tuple[RunConfig, ...], flow: Flow, target: Target, *, batched: bool
+    configs: tuple[RunConfig, ...],
+    flow: Flow,
+    target: Target,
+    *,
+    batched: bool,
+    importance: Ensemble | None = None,
 ) -> Callable[[int], Batch]:
     """Return step -> batch of one run, or of several that differ in seed and loss weights."""
     first, size = configs[0], configs[0].training.batch
     seeds = tuple(config.seed for config in configs)
+    if first.importance is not None:
+        assert importance is not None, "importance samples are drawn before the training"
+        kept = ~held_out_part(importance, 0.0 if first.data.validation_path else first.importance.held_out)
+        drawn = resampled_data(importance, kept, first.importance.resampled, first.seed)
+        return EpochBatches(drawn.to(first.device, torch.float32), size, seeds)
     if first.annealing is not None:
         return AnnealedBatches(flow, target, first.annealing, size, first.training.steps, first.seed)
     if first.fab is not None:
@@ -34,9 +46,29 @@ def batch_source(
     if _is_large(first):
         assert isinstance(first.target, MoleculeConfig)
         split = _dataset(first).split("train")
-        return StoredBatches(split, size, seeds, first.target.temperature, device=first.device)
+        return StoredBatches(
+            split, size, seeds, first.target.temperature, biased=first.data.biased, device=first.device
+        )
     data = _stack([training_data(config, target) for config in configs], batched)
     return EpochBatches(data.to(first.device, torch.float32), size, seeds)
+
+
+def reference_source(config: RunConfig) -> Callable[[int], Batch] | None:
+    """Return step -> further samples for the dispersion, None where the data term's batch is enough."""
+    settings, target = config.reference, config.target
+    if settings is None:
+        return None
+    path = settings.path or config.data.path
+    if path is None or not isinstance(target, MoleculeConfig):
+        raise UserError("A reference is a dataset of a molecule: set reference.path to its folder.")
+    split = Dataset.open(path, molecule_of(target)).split("train")
+    size = settings.batch or max(1, config.training.batch // 2)
+    if len(split) > _IN_MEMORY:
+        seeds = (config.seed,)
+        return StoredBatches(split, size, seeds, target.temperature, biased=True, device=config.device)
+    data = load_labelled(split, target.temperature, biased=True)
+    # Its own order: the seed of the data term would pair the same rows again and again.
+    return EpochBatches(data.to(config.device, torch.float32), size, (config.seed + 1,))
 
 
 def training_data(config: RunConfig, target: Target) -> LabelledData:
@@ -45,7 +77,9 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
     if isinstance(config.target, MoleculeConfig):
         split = _dataset(config).split("train")
         temperature, n = config.target.temperature, min(config.data.samples, len(split))
-        return load_labelled(split, temperature, n, seed=config.seed, gradients=gradients)
+        return load_labelled(
+            split, temperature, n, seed=config.seed, gradients=gradients, biased=config.data.biased
+        )
     if config.data.path is None:
         x = target.sample(config.data.samples, generator(config.seed, "training data"))
         source = target.name

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from boltzkit.data import Dataset, LabelledData, load_labelled, read_samples
 from boltzkit.energy import Target
+from boltzkit.ensemble import Ensemble
 from boltzkit.flow import Flow
+from boltzkit.method.biased import held_out_part
 from boltzkit.method.config import RunConfig
 from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.objective import LogDispersion
@@ -26,15 +28,29 @@ class Validation:
     Args:
         x: configurations, ``(*replicas, n, *event)``.
         energy: their reduced energies in double precision, where they are stored; nothing is evaluated for them.
+        weights: of samples that stand for the target by weight, ``(n,)``; equal when None.
     """
 
     x: Tensor
     energy: Tensor | None = None
+    weights: Tensor | None = None
 
     @classmethod
-    def of(cls, configs: tuple[RunConfig, ...], target: Target, *, batched: bool) -> "Validation | None":
-        """Return the validation samples of runs, None where there is neither a file nor an exact sampler."""
+    def of(
+        cls,
+        configs: tuple[RunConfig, ...],
+        target: Target,
+        *,
+        batched: bool,
+        importance: Ensemble | None = None,
+    ) -> "Validation | None":
+        """Return the validation samples of runs, None where there is neither a file nor an exact sampler.
+
+        A refinement by importance samples validates on those kept aside, where there are no unbiased data.
+        """
         first = configs[0]
+        if first.importance is not None and first.data.validation_path is None:
+            return None if importance is None else cls._kept_aside(importance, first)
         if isinstance(first.target, MoleculeConfig):
             found = _stored(first)
             if found is None or batched:
@@ -52,6 +68,20 @@ class Validation:
         x = torch.stack(sets) if batched else sets[0]
         return cls(x.to(first.device, torch.float32))
 
+    @classmethod
+    def _kept_aside(cls, samples: Ensemble, config: RunConfig) -> "Validation | None":
+        assert config.importance is not None
+        values = samples.weights.values
+        chosen = held_out_part(samples, config.importance.held_out) & values.isfinite()
+        if not chosen.any():
+            return None
+        weights = torch.softmax(values[chosen], 0) * int(chosen.sum())
+        return cls(
+            samples.x[chosen].to(config.device, torch.float32),
+            samples.energy[chosen],
+            weights.to(config.device),
+        )
+
     def __call__(self, flow: Flow) -> dict[str, Tensor]:
         """Return what a line of metrics shows, each ``(*replicas,)``.
 
@@ -60,9 +90,15 @@ class Validation:
         """
         log_prob = flow.log_prob(self.x)
         inside = log_prob != -torch.inf
-        total = torch.where(inside, log_prob, 0.0).to(torch.float64).sum(-1)
-        found = {"validation_nll": -total / inside.sum(-1), "validation_outside": (~inside).sum(-1)}
-        return found if self.energy is None else found | self._weights(log_prob.cpu().double(), self.energy)
+        mass = inside.double() if self.weights is None else torch.where(inside, self.weights, 0.0)
+        total = (torch.where(inside, log_prob, 0.0).to(torch.float64) * mass).sum(-1)
+        found = {"validation_nll": -total / mass.sum(-1), "validation_outside": (~inside).sum(-1)}
+        if self.energy is None:
+            return found
+        if self.weights is not None:
+            dispersion = LogDispersion(p=1.0)(log_prob.cpu().double(), self.energy, self.weights.cpu())
+            return found | {"validation_dispersion": dispersion}
+        return found | self._weights(log_prob.cpu().double(), self.energy)
 
     @staticmethod
     def _weights(log_prob: Tensor, energy: Tensor) -> dict[str, Tensor]:
@@ -77,8 +113,9 @@ class Validation:
 def _stored(config: RunConfig) -> LabelledData | None:
     """Return samples of the validation split of a molecule's dataset, None where there is none."""
     assert isinstance(config.target, MoleculeConfig)
-    if config.data.path is None:
+    if config.data.judged_by is None:
         return None
-    split = Dataset.open(config.data.path, molecule_of(config.target)).split("validation")
+    split = Dataset.open(config.data.judged_by, molecule_of(config.target)).split("validation")
     n = min(config.data.validation_samples, len(split))
-    return load_labelled(split, config.target.temperature, n, seed=config.seed) if n else None
+    biased = config.data.biased and config.data.validation_path is None
+    return load_labelled(split, config.target.temperature, n, seed=config.seed, biased=biased) if n else None

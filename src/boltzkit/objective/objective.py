@@ -45,8 +45,9 @@ def warm_up(step: int, steps: int) -> float:
 class Objective:
     r"""$\mathcal L = \lambda_{data} \mathcal L_{data} + \lambda_{LD}(t) \mathcal L_{LD}$.
 
-    The dispersion is taken on a reference batch of its own when one is given (biased data), else on the data
-    batch, whose log q it shares, so that the regulariser costs next to nothing.
+    The dispersion is taken on a reference batch when one is given (biased data), else on the data batch, whose log q
+    it shares, so that the regulariser costs next to nothing. A share of less than 1 mixes both: the mixture has one
+    centre, because the offset of log q between regions is what the reference is there to teach.
 
     Args:
         data: forward KL, path-gradient forward KL or reverse KL; None for dispersion alone.
@@ -54,6 +55,7 @@ class Objective:
         data_weight: λ_data, a number or one per replica.
         dispersion_weight: λ_LD after its warm-up.
         warm_up_steps: T_warm.
+        reference_share: share of the reference batch in the dispersion; the rest is the data batch's.
     """
 
     data: DataTerm | None
@@ -61,6 +63,7 @@ class Objective:
     data_weight: float | Tensor = 1.0
     dispersion_weight: float | Tensor = 1.0
     warm_up_steps: int = 0
+    reference_share: float = 1.0
 
     def __post_init__(self) -> None:
         if self.data is None and self.dispersion is None:
@@ -85,6 +88,8 @@ class Objective:
             if reference is not None:
                 where = reference.with_log_prob(flow)
                 left_out = left_out + _left_out(where)
+                if self.reference_share < 1:
+                    where = _mixture(batch, where, self.reference_share)
             assert where.log_prob is not None
             dispersion = self.dispersion(where.log_prob, where.energy, where.weights, centre)
             ramp = warm_up(step, self.warm_up_steps)
@@ -105,6 +110,27 @@ class Objective:
         if isinstance(self.data, ReverseKL):
             return self.data(batch.log_prob, batch.energy), batch
         return self.data(batch.log_prob, batch.weights), batch
+
+
+def _mixture(data: Batch, reference: Batch, share: float) -> Batch:
+    """Return both batches as one, with weights that give the reference its share whatever the sizes."""
+    assert data.log_prob is not None
+    assert reference.log_prob is not None
+    parts = [_scaled_weights(data, 1 - share), _scaled_weights(reference, share)]
+    return Batch(
+        reference.x,
+        torch.cat([data.energy, reference.energy], -1),
+        weights=torch.cat(parts, -1),
+        log_prob=torch.cat([data.log_prob, reference.log_prob], -1),
+    )
+
+
+def _scaled_weights(batch: Batch, total: float) -> Tensor:
+    """Return weights whose sum over the samples that take part is the total."""
+    assert batch.log_prob is not None
+    weights = torch.ones_like(batch.energy) if batch.weights is None else batch.weights
+    kept = torch.isfinite(batch.energy) & (batch.log_prob.detach() != -torch.inf)
+    return total * weights / torch.where(kept, weights, 0.0).sum(-1, keepdim=True).clamp(min=1e-30)
 
 
 def _zero(batch: Batch) -> Tensor:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from boltzkit.reproduce.biased import SCALES as BIASED_SCALES
+from boltzkit.reproduce.biased import biased_experiment
 from boltzkit.reproduce.experiment import Experiment
 from boltzkit.reproduce.gmm import SCALES as GMM_SCALES
 from boltzkit.reproduce.gmm import gmm_experiment
 from boltzkit.reproduce.run import run_experiment
-from boltzkit.reproduce.study import plan
+from boltzkit.reproduce.study import Study, plan
 from boltzkit.reproduce.unbiased import STUDIES
 
 __all__ = ["EXPERIMENTS", "Entry", "run_experiment"]
@@ -22,22 +24,28 @@ class Entry:
     Args:
         title: what it is.
         scales: names of its scales, smallest first.
-        plan: (scale, dataset folder or None, device) -> the experiment.
+        plan: (scale, dataset folder or None, device, folder of the results) -> the experiment.
     """
 
     title: str
     scales: tuple[str, ...]
-    plan: Callable[[str, Path | None, str], Experiment]
+    plan: Callable[[str, Path | None, str, Path], Experiment]
+
+
+def _unbiased(study: Study, scale: str, data: Path | None, device: str, out: Path) -> Experiment:
+    return plan(study, scale, data, device)
 
 
 EXPERIMENTS: dict[str, Entry] = {
     "gmm": Entry(
         "The Gaussian mixture: four objectives, three data sizes",
         tuple(GMM_SCALES),
-        lambda scale, data, device: gmm_experiment(scale),
+        lambda scale, data, device, out: gmm_experiment(scale),
     ),
     **{
-        name: Entry(study.title, tuple(study.scales), partial(plan, study)) for name, study in STUDIES.items()
+        name: Entry(study.title, tuple(study.scales), partial(_unbiased, study))
+        for name, study in STUDIES.items()
     },
+    "aldp-biased": Entry("Alanine dipeptide from biased data", tuple(BIASED_SCALES), biased_experiment),
 }
 """Experiments by name."""

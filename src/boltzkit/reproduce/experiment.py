@@ -61,6 +61,7 @@ class Experiment:
         drawings: figures of the page.
         published: a table of the paper that stands on its own, because its scale is another.
         longest_first: start the longest cells first, so that no worker is left alone at the end.
+        prepare: makes what all cells share, such as data or a proposal; whatever is there stays.
     """
 
     title: str
@@ -73,6 +74,7 @@ class Experiment:
     drawings: tuple[Drawing, ...]
     published: tuple[Row, ...] = ()
     longest_first: bool = False
+    prepare: Callable[[Callable[[str], None]], None] | None = None
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order in which they start."""

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from boltzkit.method import Model
+from boltzkit.method import Model, RunConfig
 from boltzkit.storage import write_folder, write_json
 from boltzkit.training import save_model
 
@@ -17,8 +17,7 @@ def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, A
     config.json, provenance.json, metrics.json and one checkpoint of the flow in single precision. Its data path is
     taken out: to judge it again on test data, give them (``boltzkit evaluate FOLDER --data DATASET``).
     """
-    data = model.config.data.model_copy(update={"path": None, "validation_path": None})
-    config = model.config.model_copy(update={"data": data})
+    config = _without_paths(model.config)
 
     def fill(partial: Path) -> None:
         write_json(partial / "config.json", config.model_dump(mode="json"))
@@ -34,3 +33,12 @@ def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, A
 
     shutil.rmtree(out, ignore_errors=True)
     write_folder(out, fill)
+
+
+def _without_paths(config: RunConfig) -> RunConfig:
+    update: dict[str, Any] = {
+        "data": config.data.model_copy(update={"path": None, "validation_path": None}),
+        "importance": config.importance and config.importance.model_copy(update={"proposal": None}),
+        "reference": config.reference and config.reference.model_copy(update={"path": None}),
+    }
+    return config.model_copy(update=update)

@@ -11,11 +11,21 @@ from boltzkit.method import RunConfig, TuneConfig
 __all__ = ["question", "same_question"]
 
 
+_PLACES = (
+    ("data", "path"),
+    ("data", "validation_path"),
+    ("reference", "path"),
+    ("importance", "proposal"),
+)
+"""Settings that name a folder."""
+
+
 def question(config: RunConfig, seeds: tuple[int, ...], tuning: TuneConfig | None) -> dict[str, Any]:
-    """Return everything an answer depends on. A dataset stands there by its content, not by its place."""
+    """Return everything an answer depends on. Datasets and flows stand there by their content, not by their place."""
     content = config.model_dump(mode="json")
-    if config.data.path is not None:
-        content["data"]["path"] = _identity(Path(config.data.path))
+    for group, key in _PLACES:
+        if (content[group] or {}).get(key) is not None:
+            content[group][key] = _identity(Path(content[group][key]))
     options = None if tuning is None else tuning.model_dump(mode="json")
     return {"config": content, "seeds": list(seeds), "tuning": options}
 
@@ -42,7 +52,11 @@ def _tuning(content: Mapping[str, Any]) -> TuneConfig | None:
 
 
 def _identity(path: Path) -> str:
-    manifest = path / "manifest.json"
-    if not manifest.is_file():
-        return str(path)
-    return f"dataset {hashlib.sha256(manifest.read_bytes()).hexdigest()[:16]}"
+    files = {
+        "dataset": [path / "manifest.json"],
+        "flow": sorted(path.glob("checkpoints/*/state.safetensors")),
+    }
+    for kind, found in files.items():
+        if found and found[-1].is_file():
+            return f"{kind} {hashlib.sha256(found[-1].read_bytes()).hexdigest()[:16]}"
+    return str(path)

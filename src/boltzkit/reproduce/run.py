@@ -17,6 +17,8 @@ def run_experiment(experiment: Experiment, out: Path, workers: int, tell: Tell) 
     Each seed is an independent experiment; the test set is common to all. A run that is stopped leaves the report of
     the cells that are finished.
     """
+    if experiment.prepare is not None:
+        experiment.prepare(tell)
     cells = experiment.cells()
     missing = [cell for cell in cells if stored_result(cell, out / "cells") is None]
     words = estimate(missing, workers)

@@ -14,13 +14,13 @@ __all__ = ["slow_coordinates"]
 
 def slow_coordinates(config: RunConfig) -> tuple[Tica | None, dict[str, str]]:
     """Return slow coordinates fitted on the test data, or None and the reason why there are none."""
-    if not isinstance(config.target, MoleculeConfig) or config.data.path is None:
+    if not isinstance(config.target, MoleculeConfig) or config.data.judged_by is None:
         return None, {}
     try:
-        return _fitted(config.data.path, config.target), {}
+        return _fitted(config.data.judged_by, config.target), {}
     except UserError as error:
         # The reason is stored with results, which name no path of this machine.
-        return None, {"tica": str(error).replace(config.data.path, "the dataset")}
+        return None, {"tica": str(error).replace(config.data.judged_by, "the dataset")}
 
 
 @lru_cache(maxsize=1)

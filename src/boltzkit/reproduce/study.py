@@ -22,7 +22,18 @@ from boltzkit.reproduce.experiment import Drawing, Experiment, Found, Planned
 from boltzkit.reproduce.published import Numbers
 from boltzkit.reproduce.table import Column, Row
 
-__all__ = ["COLUMNS", "Length", "Method", "Scale", "Study", "plan"]
+__all__ = [
+    "COLUMNS",
+    "EXPLANATION",
+    "Length",
+    "Method",
+    "Scale",
+    "Study",
+    "checked_dataset",
+    "plan",
+    "run_of",
+    "tuning_of",
+]
 
 COLUMNS = (
     Column("nll", "NLL ↓", 3, path="paper_nll"),
@@ -133,7 +144,7 @@ class Study:
 def plan(study: Study, scale_name: str, data: Path | None, device: str) -> Experiment:
     """Return the experiment of a study at a scale on a dataset, which must hold enough samples."""
     scale = study.scales[scale_name]
-    path = _checked(study, scale, data)
+    path = checked_dataset(study.molecule, scale, data)
     rows = [_planned(study, scale, size, key, path, device) for size in scale.sizes for key in study.methods]
     elsewhere = tuple(
         Row(str(size), study.methods[key].label, {}, numbers)
@@ -157,13 +168,14 @@ def plan(study: Study, scale_name: str, data: Path | None, device: str) -> Exper
 
 def _planned(study: Study, scale: Scale, size: int, key: str, path: Path, device: str) -> Planned:
     method, length = study.methods[key], scale.sizes[size]
-    config = _config(study.molecule, scale, size, method, path).model_copy(update={"device": device})
-    tuning = _tuning(scale, length, method) if study.tuned and length.rungs else None
+    config = run_of(study.molecule, scale, size, method, path).model_copy(update={"device": device})
+    tuning = tuning_of(scale, length, method) if study.tuned and length.rungs else None
     cell = Cell(f"{size}-{key}", f"{size} {method.label}", config, scale.seeds, tuning, study.keep)
     return Planned(str(size), method.label, cell, study.published.get(size, {}).get(key, {}))
 
 
-def _config(molecule: str, scale: Scale, size: int, method: Method, path: Path) -> RunConfig:
+def run_of(molecule: str, scale: Scale, size: int, method: Method, path: Path) -> RunConfig:
+    """Return the training of one method on so many unbiased samples, before its tuning."""
     base, length = find_recipe("unbiased-paper"), scale.sizes[size]
     # The paper warms λ_LD up over 8 % of its steps.
     objective: dict[str, Any] = {"warm_up": round(0.08 * length.steps)} | dict(method.objective)
@@ -189,7 +201,8 @@ def _config(molecule: str, scale: Scale, size: int, method: Method, path: Path) 
     )
 
 
-def _tuning(scale: Scale, length: Length, method: Method) -> TuneConfig:
+def tuning_of(scale: Scale, length: Length, method: Method) -> TuneConfig:
+    """Return the grid of one method."""
     tunes_weight = method.regularised and "data_weight" not in method.objective
     weights = scale.weights if tunes_weight else (method.objective.get("data_weight", 1.0),)
     return TuneConfig(
@@ -201,18 +214,18 @@ def _tuning(scale: Scale, length: Length, method: Method) -> TuneConfig:
     )
 
 
-def _checked(study: Study, scale: Scale, data: Path | None) -> Path:
+def checked_dataset(molecule: str, scale: Scale, data: Path | None) -> Path:
     """Return the dataset's folder if it has what the scale needs."""
     most = max(scale.sizes)
     if data is None or not (data / "manifest.json").is_file():
-        folder = f"data/{study.molecule}" if data is None else str(data)
-        command = f"boltzkit simulate {study.molecule} --out {folder} --samples"
+        folder = f"data/{molecule}" if data is None else str(data)
+        command = f"boltzkit simulate {molecule} --out {folder} --samples"
         found = "Give a dataset with --data" if data is None else f"There is no dataset in {data}"
         raise UserError(
             f"{found}: make one with '{command} {most * 5 // 4} --set validation=0.2' and "
             f"'{command} {scale.evaluation.test_samples} --split test --seed 1'."
         )
-    dataset = Dataset.open(data, molecule_of(MoleculeConfig(molecule=study.molecule)))
+    dataset = Dataset.open(data, molecule_of(MoleculeConfig(molecule=molecule)))
     for split, least in zip(SPLITS, (most, 1, 2), strict=True):
         n = len(dataset.split(split))
         if n < least:
