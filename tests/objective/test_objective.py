@@ -202,3 +202,32 @@ def test_a_batch_spread_over_two_processes_gives_the_loss_of_the_whole(flow, dis
     torch.testing.assert_close(gradient(two[0], flow), gradient(one, flow), rtol=1e-10, atol=1e-12)
     # Control: means of each half alone are something else.
     assert (ranks(lambda values: values.sum(-1)).mean() - one).abs() > 1e-3
+
+
+def test_a_mixed_reference_has_one_centre_and_its_share(flow):
+    data, reference = batch_of(), batch_of(30, seed=1, shift=3.0)
+    objective = Objective(ForwardKL(), LogDispersion(2.0), reference_share=0.5)
+    loss = objective(flow, data, step=0, reference=reference)
+    values = [-Flow.log_prob(flow, b.x) - b.energy for b in (data, reference)]
+    mean = 0.5 * (values[0].mean() + values[1].mean())
+    spread = 0.5 * sum(((v - mean) ** 2).mean() for v in values)
+    assert loss.dispersion.item() == pytest.approx(spread.item())
+    # A centre for each part would not see the offset between them.
+    apart = 0.5 * sum(v.var(unbiased=False) for v in values)
+    assert spread.item() > 1.5 * apart.item()
+
+
+def test_the_share_does_not_depend_on_sizes_or_on_samples_left_out(flow):
+    data, reference = batch_of(), batch_of(30, seed=1, shift=3.0)
+    objective = Objective(ForwardKL(), LogDispersion(1.0), reference_share=0.25)
+    twice = Batch(data.x.repeat(2, 1), data.energy.repeat(2))
+    value = objective(flow, data, step=0, reference=reference).dispersion
+    assert objective(flow, twice, step=0, reference=reference).dispersion.item() == pytest.approx(
+        value.item()
+    )
+    bad = Batch(torch.cat([data.x, data.x[:3]]), torch.cat([data.energy, torch.full((3,), torch.nan)]))
+    loss = objective(flow, bad, step=0, reference=reference)
+    assert loss.dispersion.item() == pytest.approx(value.item())
+    assert loss.left_out.item() == 3
+    other = Objective(ForwardKL(), LogDispersion(1.0), reference_share=0.5)
+    assert other(flow, data, step=0, reference=reference).dispersion.item() != pytest.approx(value.item())
