@@ -9,9 +9,11 @@ import pytest
 
 import boltzkit.reproduce.gmm as gmm
 from boltzkit.method import RunConfig, TuneConfig, find_recipe
+from boltzkit.molecule import find_molecule
 from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.cell import Cell
 from boltzkit.reproduce.experiment import Experiment
+from boltzkit.simulate import BatchedSimulation, TemperingConfig, simulate_batched
 
 TINY = (
     "flow.layers=2",
@@ -76,3 +78,18 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 
     told = run()
     return Reproduction(out, out / "report.html", told, run)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of 480 training, 160 validation and 640 test samples."""
+    out = tmp_path_factory.mktemp("data") / "set"
+    tempering = TemperingConfig(walkers=64)
+    config = BatchedSimulation(
+        samples=640, equilibration=20, segment=10, validation=0.25, tempering=tempering
+    )
+    simulate_batched(find_molecule("alanine-dipeptide"), config, out, lambda text: None)
+    other = TemperingConfig(walkers=64, seed=1)
+    test = config.model_copy(update={"validation": 0.0, "split": "test", "tempering": other})
+    simulate_batched(find_molecule("alanine-dipeptide"), test, out, lambda text: None)
+    return out

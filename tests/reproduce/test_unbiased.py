@@ -14,30 +14,13 @@ from boltzkit.data import Dataset
 from boltzkit.errors import UserError
 from boltzkit.method import RunConfig, evaluate, fit, load
 from boltzkit.method.fit import check_config
-from boltzkit.molecule import find_molecule
 from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.cell import run_cell, stored_result
 from boltzkit.reproduce.published import LD_VARIANTS, UNBIASED
 from boltzkit.reproduce.study import plan
 from boltzkit.reproduce.unbiased import STUDIES
-from boltzkit.simulate import BatchedSimulation, TemperingConfig, simulate_batched
 
 NAME = "alanine-dipeptide"
-
-
-@pytest.fixture(scope="session")
-def data(tmp_path_factory):
-    """A dataset of 480 training, 160 validation and 640 test samples."""
-    out = tmp_path_factory.mktemp("data") / "set"
-    tempering = TemperingConfig(walkers=64)
-    config = BatchedSimulation(
-        samples=640, equilibration=20, segment=10, validation=0.25, tempering=tempering
-    )
-    simulate_batched(find_molecule(NAME), config, out, lambda text: None)
-    other = TemperingConfig(walkers=64, seed=1)
-    test = config.model_copy(update={"validation": 0.0, "split": "test", "tempering": other})
-    simulate_batched(find_molecule(NAME), test, out, lambda text: None)
-    return out
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +64,7 @@ def _planned(study, scale_name):
     from boltzkit.reproduce import study as module
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_checked", lambda study, scale, data: data)
+        patch.setattr(module, "checked_dataset", lambda molecule, scale, data: data)
         return plan(study, scale_name, "data", "cpu").rows
 
 
