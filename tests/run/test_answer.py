@@ -9,8 +9,10 @@ from boltzkit.cli import main
 from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
 from boltzkit.method import load
+from boltzkit.method.biased import Overlap
 from boltzkit.molecule import find_molecule, pdb_text
 from boltzkit.run import AnswerFolder, Request, answer, plan
+from boltzkit.simulate import MinimaSearch, SeededSimulation, simulate_seeded
 from boltzkit.training import RunFolder
 
 ALANINE = "alanine-dipeptide"
@@ -31,7 +33,7 @@ def small(monkeypatch):
         "_BATCH": 64,
     }.items():
         monkeypatch.setattr(plan, name, value)
-    monkeypatch.setattr(plan, "FLOW", SPLINE_PRESETS["tiny"])
+    monkeypatch.setattr(plan, "flow_for", lambda n_atoms: SPLINE_PRESETS["tiny"])
     monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
 
 
@@ -104,6 +106,32 @@ def test_a_budget_of_evaluations_is_kept(small, monkeypatch, tmp_path):
     assert found.found.data is None
     assert found.agreement is None
     assert RunFolder(tmp_path / "training").metrics()[-1]["evaluations"] == 3_001
+
+
+def test_biased_data(small, monkeypatch, tmp_path):
+    data = tmp_path / "data"
+    simulation = SeededSimulation(
+        samples=200,
+        repeats=1,
+        segment=50,
+        equilibration=0.02,
+        search=MinimaSearch(walkers=8, sweeps=2, count=2),
+    )
+    simulate_seeded(find_molecule(ALANINE), simulation, data, lambda text: None)
+    request = Request(molecule=ALANINE, data=(str(data),), minutes=0.001, effective=300)
+    told = []
+    with pytest.raises(UserError, match="hardly overlaps with the target"):
+        answer(request, AnswerFolder(tmp_path / "a"), told.append)
+    assert any("the data are biased: short trajectories" in line for line in told)
+    monkeypatch.setattr(Overlap, "refuse_hopeless", lambda self, least: None)
+    found = answer(request, AnswerFolder(tmp_path / "a"), told.append)
+    assert found.found.plan.method == "biased"
+    assert found.agreement is None
+    assert found.found.quality is None
+    assert found.found.evaluations == 10_000
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "10,000 for training" in page
+    assert "for samples to learn from" in page
 
 
 def test_the_command(small, tmp_path, capsys):

@@ -59,3 +59,13 @@ def test_a_poor_teacher_is_named(effective, level):
 
 def test_the_weights_own_verdict_stays():
     assert judge_answer(ensemble(spread=6.0), compared(0.0), None).level == "do not trust"
+
+
+def test_a_basin_that_importance_samples_lost_is_named():
+    basin = {"name": "phi ALA2 near 60°", "data": 0.3, "effective": 2.0, "lost": True}
+    found = judge_answer(ensemble(), None, None, {"basins": [basin]})
+    assert found.level == "with care"
+    assert "Only 2 effective importance samples lie in phi ALA2 near 60°" in found.reasons[-1]
+    # Control: with enough samples in it nothing is said.
+    fine = judge_answer(ensemble(), None, None, {"basins": [basin | {"lost": False}]})
+    assert fine.level == "trust"

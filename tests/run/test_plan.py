@@ -6,7 +6,7 @@ from boltzkit.errors import UserError
 from boltzkit.method import find_recipe
 from boltzkit.molecule import find_molecule
 from boltzkit.run import Request
-from boltzkit.run.plan import choose_method, describe, fitted, make_plan, planned_training
+from boltzkit.run.plan import choose_method, describe, fitted, flow_for, make_plan, planned_training
 
 ALANINE = "alanine-dipeptide"
 
@@ -19,16 +19,35 @@ ALANINE = "alanine-dipeptide"
         ({"evaluations": 1000}, "cmt"),
         ({"method": "cmt"}, "cmt"),
         ({"evaluations": 1000, "method": "sampler"}, "sampler"),
+        ({"data": ("a.xtc",), "method": "biased"}, "biased"),
     ],
 )
 def test_what_is_given_decides(given, method):
     assert choose_method(Request(molecule=ALANINE, **given))[0] == method
 
 
-@pytest.mark.parametrize("given", [{"method": "data"}, {"method": "cmt", "data": ("a.xtc",)}])
+@pytest.mark.parametrize(
+    "given", [{"method": "data"}, {"method": "biased"}, {"method": "cmt", "data": ("a.xtc",)}]
+)
 def test_data_and_their_method_go_together(given):
-    with pytest.raises(UserError, match="--method data goes with --data"):
+    with pytest.raises(UserError, match="--method data and biased go with --data"):
         choose_method(Request(molecule=ALANINE, **given))
+
+
+def test_biased_data_are_learned_as_such():
+    request = Request(molecule=ALANINE, data=("folder",))
+    assert choose_method(request, "an umbrella") == ("biased", "the data are biased: an umbrella")
+    with pytest.raises(UserError, match="an umbrella"):
+        choose_method(request.model_copy(update={"method": "data"}), "an umbrella")
+    config = planned_training(request, "biased", "folder", ALANINE, 22)
+    assert config.data.biased
+    found = fitted(config, seconds=250.0, step=0.1)
+    assert found.training.steps == found.importance.steps == 1000
+
+
+def test_the_flow_grows_with_the_molecule():
+    widths = [flow_for(n).hidden[0] for n in (6, 22, 50, 200)]
+    assert widths == sorted(set(widths))
 
 
 def test_more_time_means_more_samples():
@@ -37,7 +56,9 @@ def test_more_time_means_more_samples():
     assert short.simulation.samples == 10_000
     assert long.simulation.samples == 500_000
     assert long.simulation.temperature == 300
-    assert "10,000 samples are drawn first" in describe(short)
+    words = describe(short, Request(molecule=ALANINE, minutes=0.01))
+    assert "10,000 samples are drawn first" in words
+    assert "About 0.01 minutes: 0.002 for samples to learn from, 0.006 to train, 0.002 for the rest" in words
     assert make_plan(Request(molecule=ALANINE, evaluations=5000), molecule).simulation is None
 
 
@@ -59,6 +80,6 @@ def test_steps_fill_the_time():
 
 def test_a_budget_of_evaluations_reaches_the_training():
     request = Request(molecule=ALANINE, evaluations=123_456)
-    config = planned_training(request, "cmt", None, ALANINE)
+    config = planned_training(request, "cmt", None, ALANINE, 22)
     assert config.annealing.evaluations == 123_456
-    assert planned_training(request, "sampler", "data", ALANINE).annealing is None
+    assert planned_training(request, "sampler", "data", ALANINE, 22).annealing is None

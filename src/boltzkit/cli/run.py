@@ -29,7 +29,7 @@ def run(
     minutes: float | None = None,
     quick: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
     evaluations: float | None = None,
-    method: Literal["auto", "sampler", "data", "cmt"] = "auto",
+    method: Literal["auto", "sampler", "data", "biased", "cmt"] = "auto",
     temperature: float = 300.0,
     effective: int = 20_000,
     states: Path | None = None,
@@ -52,6 +52,7 @@ def run(
     boltzkit run my.prmtop --forcefield OBC2 --temperature 310
     boltzkit run ACE-VAL-NME --states states.toml --out runs/val
     boltzkit run my.pdb --data traj1.xtc --data traj2.xtc
+    boltzkit run my.pdb --data data/metadynamics
     boltzkit run alanine-dipeptide --evaluations 1e6
     ```
 
@@ -66,11 +67,13 @@ def run(
     Args:
         molecule: Name of a molecule, PDB or mmCIF file, prmtop (coordinates beside it), or a sequence like ACE-ALA-NME.
         out: Folder of the answer; runs/NAME by default.
-        data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more.
+        data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more. Biased
+            data serve too: a folder that boltzkit label made knows their bias.
         minutes: Time for all of it; 30 by default.
         quick: Three minutes: a first honest answer for a small molecule.
         evaluations: Energy evaluations of the training, such as 1e6; given, the flow learns from the energy alone.
-        method: How to train: sampler (samples of the batched sampler), data (yours) or cmt (energy alone).
+        method: How to train: sampler (samples of the batched sampler), data (yours), biased (yours, if they do not
+            follow the Boltzmann distribution) or cmt (energy alone).
         temperature: Kelvin.
         effective: Effective samples that the ensemble shall have.
         states: File of states to compare, see boltzkit analyze.

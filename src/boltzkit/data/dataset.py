@@ -90,6 +90,16 @@ class Dataset:
         runs = [run for s in self.manifest.shards for failed in s.left_out for run in failed.frames]
         return sum(last - first + 1 for first, last in runs)
 
+    @property
+    def evaluations(self) -> int | None:
+        """Energy evaluations that its simulations took, as far as they said; None if none did."""
+        spent: dict[Any, int] = {}
+        for shard in self.manifest.shards:
+            run = shard.source.get("seed"), shard.key.split(" seed ")[0]
+            if isinstance(count := shard.source.get("evaluations"), int):
+                spent[run] = max(spent.get(run, 0), count)
+        return sum(spent.values()) if spent else None
+
     def __len__(self) -> int:
         return int(self._starts[-1])
 

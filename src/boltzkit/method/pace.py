@@ -7,6 +7,7 @@ import torch
 
 from boltzkit.method.config import RunConfig
 from boltzkit.method.fit import build_problem
+from boltzkit.method.refinement import proposal_run
 from boltzkit.training import TrainState, train_step
 
 __all__ = ["seconds_per_step"]
@@ -19,6 +20,8 @@ def seconds_per_step(config: RunConfig, threads: int | None = None) -> float:
 
     One thread is timed by what it computes, which does not depend on how busy the machine is right now.
     """
+    if config.importance is not None:
+        config = proposal_run(config)
     few = {"samples": config.training.batch, "validation_samples": 1}
     config = config.model_copy(update={"data": config.data.model_copy(update=few)})
     clock = time.process_time if threads == 1 and config.device == "cpu" else time.perf_counter

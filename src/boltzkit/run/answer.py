@@ -71,7 +71,7 @@ def answer(
     file = states or request.states
     analysis = analyse(found.ensemble, None if file is None else read_states(file, found.molecule))
     compared = _compared(found)
-    verdict = judge_answer(found.ensemble, compared, found.quality)
+    verdict = judge_answer(found.ensemble, compared, found.quality, found.overlap)
     result = Answer(found, analysis, compared, verdict)
     write_analysis(analysis, folder.path)
     write_json(
@@ -90,7 +90,7 @@ def answer(
 def _compared(found: Found) -> Agreement | None:
     """Compare the ensemble with samples that the flow has not learned from."""
     kept = None if found.data is None else found.data.split("validation")
-    if kept is None or len(kept) < 2:
+    if kept is None or len(kept) < 2 or found.plan.method == "biased":
         return None
     index = torch.linspace(0, len(kept) - 1, min(_KEPT, len(kept))).round().long().numpy()
     block = trajectory_blocks(kept.column("trajectory", index), kept.column("frame", index))

@@ -69,6 +69,7 @@ def report_content(
 def _headline(found: Found) -> tuple[Number, ...]:
     numbers = found.ensemble.reweighting
     data = [] if found.quality is None else [_teacher(found)]
+    data.append(_spent(found))
     return (
         Number(
             "effective samples",
@@ -84,6 +85,18 @@ def _headline(found: Found) -> tuple[Number, ...]:
         Number("log Z", f"{numbers.log_z:.3f}", f"± {numbers.log_z_se:.3f}"),
         *data,
     )
+
+
+def _spent(found: Found) -> Number:
+    """Return all energy evaluations behind the answer; those of data from elsewhere are not known."""
+    data = None if found.data is None else found.data.evaluations
+    parts = {
+        "samples to learn from": data or 0,
+        "training": found.evaluations,
+        "the ensemble": found.ensemble.energy_evaluations,
+    }
+    note = ", ".join(f"{count:,} for {what}" for what, count in parts.items() if count)
+    return Number("energy evaluations", f"{sum(parts.values()):,}", note)
 
 
 def _teacher(found: Found) -> Number:

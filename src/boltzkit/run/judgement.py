@@ -1,7 +1,8 @@
 """The verdict on an answer: what the weights say, whether log Z settles, and whether data disagree."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from boltzkit.analysis import Agreement
 from boltzkit.ensemble import Ensemble, Level, Verdict, reweighting
@@ -21,10 +22,22 @@ _FEW, _TOO_FEW = 500.0, 50.0
 Finding = tuple[Level, str]
 
 
-def judge_answer(ensemble: Ensemble, agreement: Agreement | None, quality: Quality | None) -> Verdict:
-    """Return the worst of all findings, with the reasons for it."""
+def judge_answer(
+    ensemble: Ensemble,
+    agreement: Agreement | None,
+    quality: Quality | None,
+    overlap: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """Return the worst of all findings, with the reasons for it.
+
+    Args:
+        ensemble: the weighted samples.
+        agreement: with data that were kept aside, if there are any.
+        quality: of the samples that the flow learned from, if they are unbiased.
+        overlap: of importance samples with the target, where the flow learned biased data.
+    """
     own = ensemble.verdict
-    found = [*_weights(ensemble), *_data(agreement), *_teacher(quality)]
+    found = [*_weights(ensemble), *_data(agreement), *_teacher(quality), *_lost(overlap)]
     if not found:
         told = [] if agreement is None else [_agrees(agreement)]
         return Verdict(own.level, (*own.reasons, *told))
@@ -83,6 +96,16 @@ def _teacher(quality: Quality | None) -> Iterator[Finding]:
         f"The samples that the flow learned from are worth only {quality.effective:.0f} independent ones in "
         f"{quality.slowest.name}: what they have not seen, the flow may lack. Give more --minutes.",
     )
+
+
+def _lost(overlap: Mapping[str, Any] | None) -> Iterator[Finding]:
+    for basin in (overlap or {}).get("basins", ()):
+        if basin["lost"]:
+            yield (
+                "with care",
+                f"Only {basin['effective']:.0f} effective importance samples lie in {basin['name']}, which has "
+                f"{100 * basin['data']:.2g} % of the biased data: the flow may lack it.",
+            )
 
 
 def _agrees(agreement: Agreement) -> str:

@@ -6,24 +6,24 @@ from pydantic import Field
 
 from boltzkit.config import Config
 from boltzkit.errors import UserError
-from boltzkit.flow import SPLINE_PRESETS, SplineFlowConfig
+from boltzkit.flow import SplineFlowConfig
 from boltzkit.method import DataConfig, EvaluationConfig, MoleculeConfig, RunConfig, find_recipe
 from boltzkit.molecule import Molecule
 from boltzkit.run.request import METHODS, Request
 from boltzkit.simulate import BatchedSimulation, TemperingConfig
 
 __all__ = [
-    "DATA_SHARE",
-    "TRAINING_SHARE",
     "Plan",
     "choose_method",
     "describe",
     "fitted",
+    "flow_for",
     "make_plan",
     "planned_training",
+    "training_share",
 ]
 
-DATA_SHARE, TRAINING_SHARE = 0.2, 0.6
+_DATA_SHARE, _TRAINING_SHARE = 0.2, 0.6
 """Of the time; the rest is for samples, analysis and report."""
 _FEWEST_STEPS, _MOST_STEPS = 400, 60_000
 _FEWEST_WALKERS, _WALKERS, _EQUILIBRATION = 100, 500, 600
@@ -33,15 +33,23 @@ _FEWEST_FRAMES, _MOST_FRAMES = 100, 1_000
 _SMALL = 30
 """Atoms up to which turns about bonds cross every barrier at the target's own temperature."""
 _BATCH = 512
-FLOW: SplineFlowConfig = SPLINE_PRESETS["laptop"].model_copy(update={"pairs": 6})
-"""The architecture, whatever the molecule's size."""
+_FLOWS = {
+    12: SplineFlowConfig(pairs=5, hidden=(96, 96, 96)),
+    30: SplineFlowConfig(pairs=6, hidden=(128, 128, 128)),
+    60: SplineFlowConfig(pairs=6, hidden=(192, 192, 192)),
+}
+_LARGEST_FLOW = SplineFlowConfig(pairs=8, hidden=(256, 256, 256))
+"""Architectures by the number of atoms up to which they are used, and that of all larger molecules."""
+_REFERENCE_COST = 1.5
+"""A step with a reference batch of half the size, in steps without."""
+_IMPORTANCE_PER_MINUTE = 10_000
 _TIMED = 8
 
 
 class Plan(Config):
     """What will be done before the training, whose steps depend on how long that took."""
 
-    method: str = Field(pattern="^(sampler|data|cmt)$")
+    method: str = Field(pattern="^(sampler|data|biased|cmt)$")
     """How the flow is trained."""
     reason: str
     """Why."""
@@ -49,19 +57,35 @@ class Plan(Config):
     """Samples to draw first."""
 
 
-def choose_method(request: Request) -> tuple[str, str]:
+def flow_for(n_atoms: int) -> SplineFlowConfig:
+    """Return the architecture for a molecule's size: wider conditioners for more coordinates.
+
+    >>> flow_for(22).hidden, flow_for(100).pairs
+    ((128, 128, 128), 8)
+    """
+    fitting = [flow for most, flow in _FLOWS.items() if n_atoms <= most]
+    return fitting[0] if fitting else _LARGEST_FLOW
+
+
+def choose_method(request: Request, bias: str | None = None) -> tuple[str, str]:
     """Return the way to train and why it was chosen.
 
     The batched sampler draws equilibrium samples of a small molecule a thousand times faster than dynamics does, so
     that data are the cheapest teacher there is. Where evaluations are what counts, the flow learns from the energy
     alone.
+
+    Args:
+        request: what is asked for.
+        bias: how the data depart from the Boltzmann distribution, None if they do not or there are none.
     """
     if request.method != "auto":
-        if (request.method == "data") != bool(request.data):
-            raise UserError("--method data goes with --data, and --data with no other method.")
+        if (request.method in ("data", "biased")) != bool(request.data):
+            raise UserError("--method data and biased go with --data, and --data with no other method.")
+        if request.method == "data" and bias is not None:
+            raise UserError(f"The data are biased ({bias}): leave out --method, or give --method biased.")
         return request.method, "you asked for it"
     if request.data:
-        return "data", "there are data"
+        return ("data", "there are data") if bias is None else ("biased", f"the data are biased: {bias}")
     if request.evaluations is not None:
         return "cmt", f"the energy may be evaluated {request.evaluations:,} times"
     return "sampler", "the energy is cheap to evaluate in batches"
@@ -92,31 +116,37 @@ def _bounded(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def planned_training(request: Request, method: str, data: str | None, molecule: str) -> RunConfig:
+def planned_training(
+    request: Request, method: str, data: str | None, molecule: str, n_atoms: int
+) -> RunConfig:
     """Return the training, before its steps are fitted to the time."""
     target = MoleculeConfig(molecule=molecule, temperature=request.temperature)
     if molecule == request.molecule:
         target = target.model_copy(
             update={"forcefield": request.forcefield, "constraints": request.constraints}
         )
-    base = find_recipe("cmt" if method == "cmt" else "unbiased")
+    base = find_recipe(method if method in ("cmt", "biased") else "unbiased")
     evaluation = EvaluationConfig(samples=100_000, test_samples=20_000)
     update = {
         "target": target,
-        "flow": FLOW,
-        "data": DataConfig(path=data, samples=300_000, validation_samples=10_000),
+        "flow": flow_for(n_atoms),
+        "data": DataConfig(path=data, samples=300_000, validation_samples=10_000, biased=method == "biased"),
         "evaluation": evaluation,
         "seed": request.seed,
         "training": base.training.model_copy(update={"batch": _BATCH, "log_every": 20}),
     }
     if method == "cmt" and request.evaluations is not None and base.annealing is not None:
         update["annealing"] = base.annealing.model_copy(update={"evaluations": request.evaluations})
+    if base.importance is not None:
+        drawn = round(_bounded(_IMPORTANCE_PER_MINUTE * request.minutes, 10_000, 200_000))
+        update["importance"] = base.importance.model_copy(update={"samples": drawn})
     return base.model_copy(update=update)
 
 
 def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     """Return a training whose steps fill a time."""
-    steps = int(_bounded(seconds / step, _FEWEST_STEPS, _MOST_STEPS))
+    stages = 1.0 if config.importance is None else 1.0 + _REFERENCE_COST
+    steps = int(_bounded(seconds / (stages * step), _FEWEST_STEPS, _MOST_STEPS))
     warm_up = config.objective.warm_up and steps // 10
     update = {
         "objective": config.objective.model_copy(update={"warm_up": warm_up}),
@@ -129,25 +159,39 @@ def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
             }
         ),
     }
+    if config.importance is not None:
+        update["importance"] = config.importance.model_copy(update={"steps": steps})
     if config.annealing is not None:
         update["annealing"] = config.annealing.model_copy(update={"stages": min(40, max(4, steps // 100))})
     return config.model_copy(update=update)
 
 
-def make_plan(request: Request, molecule: Molecule) -> Plan:
-    """Return the plan of a request."""
-    method, reason = choose_method(request)
+def make_plan(request: Request, molecule: Molecule, bias: str | None = None) -> Plan:
+    """Return the plan of a request; see `choose_method` for the bias."""
+    method, reason = choose_method(request, bias)
     simulation = None
     if method == "sampler":
-        seconds = DATA_SHARE * 60 * request.minutes
+        seconds = _DATA_SHARE * 60 * request.minutes
         simulation = planned_simulation(molecule, request.temperature, seconds, request.seed)
     return Plan(method=method, reason=reason, simulation=simulation)
 
 
-def describe(plan: Plan) -> str:
-    """Say in a sentence what will be done."""
+def describe(plan: Plan, request: Request) -> str:
+    """Say in sentences what will be done, and what it will cost."""
     drawn = "" if plan.simulation is None else f" {plan.simulation.samples:,} samples are drawn first."
-    return f"Method: {METHODS[plan.method]}, because {plan.reason}.{drawn}"
+    data, training = 0.0 if plan.simulation is None else _DATA_SHARE, training_share(plan.method)
+    times = [
+        (data, "for samples to learn from"),
+        (training, "to train"),
+        (1 - data - training, "for the rest"),
+    ]
+    shares = ", ".join(f"{request.minutes * share:.2g} {what}" for share, what in times if share > 0)
+    return f"Method: {METHODS[plan.method]}, because {plan.reason}.{drawn} About {request.minutes:g} minutes: {shares}."
+
+
+def training_share(method: str) -> float:
+    """Return the share of the time that the training takes."""
+    return _TRAINING_SHARE if method == "sampler" else _TRAINING_SHARE + _DATA_SHARE
 
 
 def _evaluation_seconds(molecule: Molecule, temperature: float) -> float:

@@ -8,10 +8,11 @@ from boltzkit.config import Config
 
 __all__ = ["METHODS", "Request"]
 
-Method = Literal["auto", "sampler", "data", "cmt"]
+Method = Literal["auto", "sampler", "data", "biased", "cmt"]
 METHODS: dict[str, str] = {
     "sampler": "samples of the batched sampler, learned with LDR",
     "data": "your samples, learned with LDR",
+    "biased": "your biased samples, by importance samples of a flow that learned them, with LDR on both",
     "cmt": "the energy alone, by constrained mass transport with LDR",
 }
 """Ways to train, and how messages call them."""

@@ -1,9 +1,10 @@
 """One question from the molecule to the report, stage by stage. What is finished is not done again."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from boltzkit.data import About, Dataset, DatasetWriter, Labeller
 from boltzkit.ensemble import Ensemble, draw_effective
@@ -11,10 +12,11 @@ from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
 from boltzkit.molecule import Molecule
 from boltzkit.run.folder import AnswerFolder
-from boltzkit.run.plan import TRAINING_SHARE, Plan, describe, fitted, make_plan, planned_training
+from boltzkit.run.plan import Plan, describe, fitted, make_plan, planned_training, training_share
 from boltzkit.run.request import Request
 from boltzkit.simulate import Quality, assess, simulate_batched
-from boltzkit.training import Watch
+from boltzkit.storage import read_json
+from boltzkit.training import RunFolder, Watch
 
 __all__ = ["Found", "find"]
 
@@ -36,6 +38,8 @@ class Found:
         ensemble: its weighted samples.
         data: the samples it learned from, None if it learned from the energy alone.
         quality: what these are worth.
+        evaluations: energy evaluations of the training.
+        overlap: of a flow's importance samples with the target, where it learned biased data.
         remarks: what was noticed on the way.
     """
 
@@ -46,6 +50,8 @@ class Found:
     ensemble: Ensemble
     data: Dataset | None
     quality: Quality | None
+    evaluations: int
+    overlap: Mapping[str, Any] | None
     remarks: tuple[str, ...]
 
 
@@ -62,19 +68,37 @@ def find(request: Request, folder: AnswerFolder, tell: Tell, watch: Watch | None
     molecule = folder.open(request)
     plan = folder.stored("plan.json", Plan)
     if plan is None:
-        plan = make_plan(request, molecule)
+        plan = make_plan(request, molecule, _bias(request))
         folder.keep("plan.json", plan)
-    tell(f"{molecule.name}: {molecule.n_atoms} atoms, {request.temperature:g} K. {describe(plan)}")
+    tell(f"{molecule.name}: {molecule.n_atoms} atoms, {request.temperature:g} K. {describe(plan, request)}")
     data = _data(request, plan, molecule, folder, tell)
-    quality = None if data is None or not len(data.split("train")) else assess(data.split("train"), molecule)
+    # Biased samples are worth what their importance weights say, not what their correlation does.
+    teaching = data is not None and plan.method != "biased" and len(data.split("train")) > 0
+    quality = assess(data.split("train"), molecule) if data is not None and teaching else None
     config = folder.stored("training.json", RunConfig)
     if config is None:
         left = 60 * request.minutes - (time.monotonic() - started)
-        config = _training(request, plan, data, folder, left, tell)
+        config = _training(request, plan, data, molecule, folder, left, tell)
         folder.keep("training.json", config)
-    model, remarks = fit(config, folder.training, watch)
+    model, remarks = fit(config, folder.training, watch, tell)
     ensemble = _ensemble(request, model, folder, tell)
-    return Found(request, plan, molecule, model, ensemble, data, quality, (*molecule.remarks, *remarks))
+    return Found(
+        request,
+        plan,
+        molecule,
+        model,
+        ensemble,
+        data,
+        quality,
+        _evaluations(folder),
+        read_json(path) if (path := folder.training / "overlap.json").is_file() else None,
+        (*molecule.remarks, *remarks),
+    )
+
+
+def _evaluations(folder: AnswerFolder) -> int:
+    lines = RunFolder(folder.training).metrics()
+    return int(lines[-1]["evaluations"]) if lines else 0
 
 
 def _data(
@@ -88,38 +112,60 @@ def _data(
         return None
     if len(request.data) == 1 and Path(request.data[0]).is_dir():
         return Dataset.open(request.data[0], molecule)
-    return _labelled(request, molecule, folder, tell)
+    return _labelled(request, plan, molecule, folder, tell)
 
 
-def _labelled(request: Request, molecule: Molecule, folder: AnswerFolder, tell: Tell) -> Dataset:
-    """Label trajectories; of several, the last one is kept for validation."""
+def _bias(request: Request) -> str | None:
+    """Return how a given dataset departs from the Boltzmann distribution at the temperature asked for."""
+    if len(request.data) != 1 or not Path(request.data[0]).is_dir():
+        return None
+    about = Dataset.open(request.data[0]).about
+    if about.bias is None and about.temperature != request.temperature:
+        return f"sampled at {about.temperature:g} K"
+    return about.bias
+
+
+def _labelled(request: Request, plan: Plan, molecule: Molecule, folder: AnswerFolder, tell: Tell) -> Dataset:
+    """Label trajectories; of several, the last one is kept for validation, unless they are biased."""
     missing = [path for path in request.data if not Path(path).is_file()]
     if missing:
         raise UserError(f"There is no file or dataset {missing[0]}.")
     source = {"protocol": "trajectories labelled by boltzkit run"}
-    with DatasetWriter(folder.data, About.of(molecule, request.temperature, source=source)) as writer:
+    biased = plan.method == "biased"
+    bias = "trajectories that do not follow the Boltzmann distribution, as was said" if biased else None
+    about = About.of(molecule, request.temperature, bias=bias, source=source)
+    with DatasetWriter(folder.data, about) as writer:
         labeller = Labeller(molecule, writer)
         for number, path in enumerate(request.data):
-            last = len(request.data) > 1 and number == len(request.data) - 1
+            last = not biased and len(request.data) > 1 and number == len(request.data) - 1
             result = labeller.label(path, "validation" if last else "train", ignore_energies=True)
             tell(f"{path}: {result.n_new + result.n_before:,} of {result.n_frames:,} frames")
     return Dataset.open(folder.data, molecule)
 
 
 def _training(
-    request: Request, plan: Plan, data: Dataset | None, folder: AnswerFolder, seconds: float, tell: Tell
+    request: Request,
+    plan: Plan,
+    data: Dataset | None,
+    molecule: Molecule,
+    folder: AnswerFolder,
+    seconds: float,
+    tell: Tell,
 ) -> RunConfig:
     """Return the training with as many steps as fit into what is left of the time, and say what it will cost."""
     # A file may change or vanish: the flow is trained for the molecule that was kept.
     typed = Path(request.molecule).exists()
-    molecule = str(folder.molecule.resolve()) if typed else request.molecule
-    config = planned_training(request, plan.method, None if data is None else str(data.folder), molecule)
-    share = TRAINING_SHARE if plan.method == "sampler" else TRAINING_SHARE + 0.2
+    name = str(folder.molecule.resolve()) if typed else request.molecule
+    place = None if data is None else str(data.folder)
+    config = planned_training(request, plan.method, place, name, molecule.n_atoms)
+    share = training_share(plan.method)
     budget = max(60 * request.minutes * share, seconds - (1 - share) * 60 * request.minutes)
     step = seconds_per_step(config)
     config = fitted(config, min(budget, 0.9 * 60 * request.minutes), step)
-    minutes = config.training.steps * step / 60
-    tell(f"training: {config.training.steps:,} steps of {1000 * step:.0f} ms, about {minutes:.1f} minutes")
+    stages = "" if config.importance is None else "two stages of "
+    minutes = min(budget, 0.9 * 60 * request.minutes) / 60
+    told = f"{stages}{config.training.steps:,} steps of {1000 * step:.0f} ms"
+    tell(f"training: {told}, about {minutes:.1f} minutes")
     return config
 
 

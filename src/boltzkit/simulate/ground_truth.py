@@ -83,12 +83,19 @@ class _BatchedRun(Run):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         run = self._walkers
-        return {"y": run.walkers.y, "step": run.step}, {"sweeps": run.sweeps}
+        return {"y": run.walkers.y, "step": run.step}, {"sweeps": run.sweeps, "evaluations": self.evaluations}
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         walkers, step = self._space.evaluate(tensors["y"]), tensors["step"]
         self._walkers = Tempering(self._space, self._config.tempering, walkers, step, numbers["sweeps"])
+        # To go on costs one evaluation per walker that an uninterrupted run does not have.
+        self._energy.evaluations = numbers.get("evaluations", 0)
+
+    @property
+    def evaluations(self) -> int:
+        """Energies computed so far, each with its gradient or without."""
+        return self._energy.evaluations
 
     def report(self) -> str:
         rates = (f"{kind} {float(rate[0]):.0%}" for kind, rate in self._walkers.accepted.items())
-        return f"{self._energy.evaluations:,} energy evaluations here, accepted: {', '.join(rates)}"
+        return f"{self.evaluations:,} energy evaluations, accepted: {', '.join(rates)}"

@@ -157,9 +157,14 @@ class TrajectoryRun(Run):
         dynamics = DynamicsConfig.parse(numbers["dynamics"])
         self._take(PhasePoints(**tensors), dynamics, numbers["evaluations"])
 
+    @property
+    def evaluations(self) -> int:
+        """Forces computed so far, also those before a stop."""
+        return self._engine.evaluations
+
     def report(self) -> str:
-        """Return the evaluations so far, also those before a stop."""
-        return f"{self._engine.evaluations:,} energy evaluations"
+        """Return the evaluations so far."""
+        return f"{self.evaluations:,} energy evaluations"
 
     def _take(self, points: PhasePoints, dynamics: DynamicsConfig, evaluations: int) -> None:
         simulations = len(points.positions)

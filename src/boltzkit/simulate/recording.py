@@ -48,6 +48,11 @@ class Run(ABC):
     segments: int
     folders: Mapping[float, str]
 
+    @property
+    def evaluations(self) -> int | None:
+        """Energies computed so far, also those before a stop; None where nobody counts them."""
+        return None
+
     @abstractmethod
     def start(self, tell: Tell, check: Check) -> None:
         """Take the state before the first segment; what takes long checks now and then whether to stop."""
@@ -152,7 +157,8 @@ def _store(
             columns = _columns(recorded.x[start:end], first, recorded.frame, energy)
             # The first shard of a run says how it was made; the manifest need not repeat it for every one.
             settings = {"config": stand.config} if recorded.frame == 0 else {}
-            writer.append(key, split, columns, source={"seed": config.run_seed, **settings})
+            spent = {} if run.evaluations is None else {"evaluations": run.evaluations}
+            writer.append(key, split, columns, source={"seed": config.run_seed, **spent, **settings})
 
 
 def _columns(x: Tensor, first: int, frame: int, energy: PotentialEnergy) -> dict[str, Any]:
