@@ -1,0 +1,36 @@
+"""boltzkit refine: unweighted frames of the flow that comes with the package."""
+
+import json
+
+import mdtraj
+import pytest
+
+from boltzkit.cli import main
+
+
+def test_frames_are_written_and_explained(tmp_path, capsys):
+    words = ["refine", "alanine-dipeptide", "--frames", "60", "--chains", "20", "--burn-in", "5"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "60 frames" in said
+    assert "accepted proposals of the flow" in said
+    frames = mdtraj.load(str(tmp_path / "trajectory.xtc"), top=str(tmp_path / "topology.pdb"))
+    assert (frames.n_frames, frames.n_atoms) == (60, 22)
+    numbers = json.loads((tmp_path / "refinement.json").read_text())
+    assert numbers["frames"] == 60
+    assert 0.3 < numbers["jump_acceptance"] <= 1
+    # 80 starts, then each of 8 sweeps of 20 chains: a proposal, and 5 steps of one local move.
+    assert numbers["evaluations"] >= 80 + 20 * 8 * 6
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["alanine-dipeptide", "--moves", "-1"], "--moves is 0 or more"),
+        (["alanine-dipeptide", "--frames", "0"], "counted from 1"),
+        (["nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_get_one_sentence(words, sentence, tmp_path, capsys):
+    assert main(["refine", *words, "--out", str(tmp_path / "x")]) == 2
+    assert sentence in capsys.readouterr().err
