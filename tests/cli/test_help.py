@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-VERBS = ("train", "evaluate", "sample", "tune", "simulate", "label", "reproduce", "benchmark", "doctor")
+from boltzkit.cli.app import VERBS as ALL
+
+VERBS = tuple(verb.__name__ for verb in ALL)
 
 
 def test_the_command_names_its_verbs(command):

@@ -20,6 +20,11 @@ def report(folder: Path, /, *, states: Path | None = None) -> None:
     boltzkit report runs/alanine-dipeptide --states states.toml
     ```
 
+    **Files in the folder**
+
+    - `report.html`: the page; open it in any browser
+    - `analysis.json` and its tables, written anew too
+
     Args:
         folder: Folder of a boltzkit run.
         states: File of states to compare instead, see boltzkit analyze.

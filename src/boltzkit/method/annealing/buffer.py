@@ -1,7 +1,8 @@
 """Samples of the flow as it was, with everything that later weights need."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -96,26 +97,34 @@ class Lesson(NamedTuple):
         return Lesson(*(values[index] for values in self))
 
 
-class Weighed(NamedTuple):
-    """A buffer as the flow of today sees it.
+class Weighed:
+    """A buffer as the flow of today sees it, evaluated where that is needed: the target itself needs no flow.
 
     Args:
         buffer: the samples.
-        current: log q of the flow as it is now, ``(n,)``, float64.
+        current: log q of the flow as it is now, ``(n,)``, float64, or what computes it.
     """
 
-    buffer: Buffer
-    current: Tensor
+    def __init__(self, buffer: Buffer, current: Tensor | Callable[[], Tensor]) -> None:
+        self.buffer, self._current = buffer, current
+
+    def log_density(self, waypoint: Waypoint) -> Tensor:
+        """Return the log-density of an intermediate target, up to one constant."""
+        if waypoint.exponent == 1:
+            return waypoint.log_density(self.buffer.energy, self.buffer.log_prob)
+        if not isinstance(self._current, Tensor):
+            self._current = self._current()
+        return waypoint.log_density(self.buffer.energy, self._current)
 
     def log_weight(self, waypoint: Waypoint) -> Tensor:
         """Return the log-weights to an intermediate target, up to one constant."""
-        return waypoint.log_density(self.buffer.energy, self.current) - self.buffer.log_prob
+        return self.log_density(waypoint) - self.buffer.log_prob
 
 
 def weigh(buffers: Sequence[Buffer], flow: Flow) -> list[Weighed]:
-    """Evaluate the flow on buffers; the newest is last and was drawn by the flow as it is now."""
+    """Set the flow beside buffers; the newest is last and was drawn by the flow as it is now."""
     return [
-        *(Weighed(old, log_prob_of(flow, old.x)) for old in buffers[:-1]),
+        *(Weighed(old, partial(log_prob_of, flow, old.x)) for old in buffers[:-1]),
         Weighed(buffers[-1], buffers[-1].log_prob),
     ]
 
@@ -148,7 +157,6 @@ def combine(buffers: Sequence[Weighed], waypoint: Waypoint) -> Lesson:
     parts = []
     for part in buffers:
         share = torch.softmax(part.log_weight(waypoint), dim=0)
-        log_density = waypoint.log_density(part.buffer.energy, part.current)
-        parts.append((part.buffer.x, -log_density, share / share.square().sum()))
+        parts.append((part.buffer.x, -part.log_density(waypoint), share / share.square().sum()))
     x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
     return Lesson(x, energy, weights / weights.mean())

@@ -27,6 +27,9 @@ from boltzkit.training import Memory
 
 __all__ = ["AnnealedBatches"]
 
+_LOOKED_AT = 10_000
+"""Samples by which the flow is asked what it has lost."""
+
 
 class AnnealedBatches(Memory):
     """Step -> batch; part of the training's state, so that a resumed stage goes on with the buffer it had.
@@ -142,7 +145,9 @@ class AnnealedBatches(Memory):
         starts = self.config.stage_starts(self._budget)
         buffer = draw_buffer(self.flow, self.target, starts[stage + 1] - starts[stage], self.seed, stage)
         if self.lesson is not None:
-            self.lost = lost_share(self.lesson, log_prob_of(self.flow, self.lesson.x))
+            chosen = torch.randperm(len(self.lesson.energy), generator=generator(self.seed, "lost", stage))
+            some = self.lesson.part(chosen[:_LOOKED_AT])
+            self.lost = lost_share(some, log_prob_of(self.flow, some.x))
         caution = 1.0
         if self._is_worse(stage, buffer):
             self.restarts, caution = self.restarts + 1, 0.5
