@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from boltzkit.data import About, Dataset, DatasetWriter, Labeller
+from boltzkit.data import About, Dataset, DatasetWriter, GivenBias, Labeller, Window, WindowBias
 from boltzkit.data.rounding import energy_error, rounding_step
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
@@ -19,7 +19,9 @@ def label(tmp_path, dipeptide):
 
     def run(positions, name="a.npz", shard_frames=None, split="train", forces=False, **options):
         np.savez(tmp_path / name, positions=positions, **options.pop("arrays", {}))
-        about = About.of(dipeptide, 300.0, optional=("forces",) if forces else ())
+        optional = (*(("forces",) if forces else ()), *(("bias",) if "bias" in options else ()))
+        words = "a bias" if "bias" in options else None
+        about = About.of(dipeptide, 300.0, bias=words, optional=optional)
         with DatasetWriter(tmp_path / "data", about) as writer:
             result = Labeller(dipeptide, writer, shard_frames).label(tmp_path / name, split, **options)
         return result, Dataset.open(tmp_path / "data", dipeptide)
@@ -197,3 +199,50 @@ def test_frames_that_the_potential_does_not_know_are_remarked(label, frames):
     hot = frames(50) + np.random.default_rng(5).normal(0, 0.008, (50, 22, 3)).astype(np.float32)
     (remark,) = label(hot)[0].remarks
     assert "above the minimum, where thermal motion explains 74.8" in remark
+
+
+def test_the_bias_follows_its_frames_past_those_left_out(label, frames):
+    x = frames(30)
+    x[[3, 20]] = np.nan
+    bias = GivenBias(np.arange(30.0), "a list", group="walkers")
+    _, dataset = label(x, shard_frames=8, bias=bias)
+    kept = sorted({*range(30)} - {3, 20})
+    assert dataset.column("bias", np.arange(28)).tolist() == kept
+    source = dataset.manifest.shards[0].source
+    assert (source["bias"]["from"], source["bias"]["group"]) == ("a list", "walkers")
+    result, _ = label(x, shard_frames=8, bias=bias)
+    assert (result.n_new, result.n_before) == (0, 30)
+
+
+def test_the_same_frames_with_another_bias_are_refused(label, frames):
+    x = frames(6)
+    label(x, bias=GivenBias(np.zeros(6), "a list"))
+    with pytest.raises(UserError, match=r"is in .* already, with another bias: stored frames never change"):
+        label(x, bias=GivenBias(np.ones(6), "a list"))
+    with pytest.raises(UserError, match="has 6 frames, but 5 bias energies were given with it"):
+        label(x, bias=GivenBias(np.ones(5), "a list"))
+
+
+def test_a_window_needs_no_list_and_is_kept_with_its_frames(label, frames):
+    x = frames(6)
+    window = Window(distance=(0, 5), centre=0.3, force_constant=500.0)
+    _, dataset = label(x, bias=WindowBias(window))
+    distance = np.linalg.norm(x[:, 0].astype(float) - x[:, 5], axis=-1)
+    np.testing.assert_allclose(dataset.column("bias", range(6)), 250 * (distance - 0.3) ** 2, rtol=1e-6)
+    assert Window.parse(dataset.manifest.shards[0].source["umbrella"][0]) == window
+    with pytest.raises(UserError, match="with another bias"):
+        label(x, bias=WindowBias(window.model_copy(update={"centre": 0.4})))
+
+
+def test_a_bias_of_another_simulation_is_remarked(label, frames):
+    window = Window(distance=(0, 5), centre=3.0, force_constant=5000.0)
+    (remark,) = label(frames(6), bias=WindowBias(window))[0].remarks
+    assert "check that bias and frames belong together" in remark
+
+
+def test_all_frames_of_a_dataset_have_a_bias_or_none(label, frames, tmp_path, dipeptide):
+    label(frames(6))
+    with DatasetWriter(tmp_path / "data", About.of(dipeptide, 300.0)) as writer:
+        labeller = Labeller(dipeptide, writer)
+        with pytest.raises(UserError, match=r"of all of its frames or of none, and .* stores none"):
+            labeller.label(tmp_path / "a.npz", bias=GivenBias(np.zeros(6), "a list"))

@@ -10,6 +10,7 @@ from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import fit, load
 from boltzkit.method.fit import build_problem
 from boltzkit.method.recipes import find_recipe
+from boltzkit.method.refinement import proposal_run
 from boltzkit.method.source import reference_source
 from boltzkit.molecule import find_molecule
 from boltzkit.simulate import MinimaSearch, SeededSimulation, simulate_seeded
@@ -75,7 +76,8 @@ def test_both_stages_run_and_are_kept(done):
     assert "validation_nll" in lines[-1]
     assert "dispersion" in lines[-1]
     first = load(out / "proposal")
-    assert first.config.objective.dispersion == "none"
+    assert first.config.objective.dispersion == "l1"
+    assert first.config.objective.data_weight == 0.3
     assert first.step == 4
     changed = [
         not torch.equal(a, b) for a, b in zip(first.flow.parameters(), model.flow.parameters(), strict=True)
@@ -169,3 +171,9 @@ def test_command_line(tmp_path, capsys, biased_data):
     shown = capsys.readouterr()
     assert "effective of 50 samples" in shown.out + shown.err
     assert "Remark: " in shown.out
+
+
+def test_the_papers_proposal_has_the_forward_kl_alone(tiny):
+    first = proposal_run(tiny("importance.dispersion=none"))
+    assert (first.objective.dispersion, first.objective.data_weight) == ("none", 1.0)
+    assert (first.importance, first.reference) == (None, None)

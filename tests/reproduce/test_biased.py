@@ -38,6 +38,7 @@ def test_every_scale_plans_valid_runs(scale, monkeypatch):
         assert RunConfig.parse(config.model_dump(mode="json")) == config
         assert not set(row.cell.tuning.seeds) & set(row.cell.seeds)
         if "IS" in row.group:
+            assert ("LDR proposal" in row.group) == (config.importance.dispersion == "l1")
             assert config.importance.samples == int(row.group.split()[0].replace(",", ""))
             assert config.data.validation_path == "data"
         else:

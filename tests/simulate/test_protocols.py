@@ -193,4 +193,4 @@ def test_unknown_names_are_refused() -> None:
         UserError, match=r"no md simulation of ACE-GLY-NME.*alanine-hexapeptide with --protocol"
     ):
         preset("paper", "ACE-GLY-NME", "md", "train")
-    assert set(PROTOCOLS) == {"batched", "md", "replica-exchange", "seeded"}
+    assert set(PROTOCOLS) == {"batched", "md", "replica-exchange", "seeded", "metadynamics", "umbrella"}

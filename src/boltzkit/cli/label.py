@@ -5,21 +5,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from boltzkit.cli.bias_options import BiasOptions
 from boltzkit.cli.figures import aligned, number
 from boltzkit.cli.progress import tell
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
-    from boltzkit.data import LabelResult
+    from boltzkit.data import FrameBias, LabelResult
     from boltzkit.molecule import Molecule
 
 __all__ = ["label"]
 
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
+Files = Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)]
+"""One file each time the option is given."""
 
 
 def label(
-    trajectories: list[Path],
+    trajectories: list[Path] | None = None,
     /,
     *,
     out: Path,
@@ -33,6 +36,14 @@ def label(
     ignore_energies: Flag = False,
     forces: Flag = False,
     bias: str | None = None,
+    colvar: Files = (),
+    bias_energies: Files = (),
+    bias_column: str | None = None,
+    bias_unit: Literal["kJ/mol", "kcal/mol", "kT"] = "kJ/mol",
+    bias_group: str | None = None,
+    colvar_every: int | None = None,
+    colvar_first: int | None = None,
+    umbrella: Path | None = None,
 ) -> None:
     """Turn trajectories of any engine into a dataset with energies.
 
@@ -44,6 +55,10 @@ def label(
     The same command again goes on where it stopped and stores nothing twice; other files are added to the same
     folder in the same way.
 
+    Of a biased simulation the bias energy of every frame is stored too: read from PLUMED's COLVAR file or a plain
+    file, or computed from the positions for umbrella windows. How rows and frames were matched is told; what is
+    ambiguous is refused. At the end a sentence says what the frames are good for.
+
     **Examples**
 
     ```
@@ -52,12 +67,17 @@ def label(
     boltzkit label run3.dcd --molecule alanine-dipeptide --out data --split validation
     boltzkit label traj.npz --topology my.pdb --forcefield amber14-all.xml,implicit/gbn2.xml --out data
     boltzkit label traj.h5 --topology my.pdb --energies log.csv --forces --out data
+    boltzkit label traj.xtc --topology my.pdb --out biased --colvar COLVAR --bias-column metad.rbias
+    boltzkit label traj.xtc --topology my.pdb --out biased --colvar COLVAR --colvar-every 10 --colvar-first 0
+    boltzkit label traj.dcd --topology my.pdb --out biased --bias-energies bias.npy --bias-unit kT
+    boltzkit label --umbrella umbrella.toml --topology my.pdb --out windows
     ```
 
     **Files in the dataset folder**
 
     - `manifest.json`: molecule, temperature, splits, frames left out, and the checksum of every file
-    - `shards/`: positions (nm), energy (kJ/mol), trajectory and frame numbers, forces if asked for, as .npy files
+    - `shards/`: positions (nm), energy (kJ/mol), trajectory and frame numbers, forces if asked for and bias if given,
+      as .npy files
 
     Args:
         trajectories: Files: .xtc, .trr, .dcd, .h5 (as mdtraj writes it), .npy of shape (frames, atoms, 3) in nm, or
@@ -73,32 +93,67 @@ def label(
         ignore_energies: Compare with no energies.
         forces: Store forces too; path gradients need them.
         bias: How the simulation departs from the Boltzmann distribution, in words; not at all by default.
+        colvar: COLVAR file of PLUMED with the bias along the trajectory; one for each trajectory.
+        bias_energies: Bias energies, .npy or .csv, one per frame; one file for each trajectory.
+        bias_column: Columns whose sum is the bias, with commas between; the single one named *.rbias or *.bias by
+            default.
+        bias_unit: Unit of the bias: kJ/mol, kcal/mol or kT.
+        bias_group: Name of the bias, where several trajectories ran under one and the same, as walkers that share it.
+        colvar_every: Rows of the COLVAR file from one frame to the next; found by default.
+        colvar_first: Row of the first frame, from 0; found by default.
+        umbrella: TOML file of umbrella windows, each with its trajectory, atoms, centre and force constant.
     """
-    if energies is not None and len(trajectories) != 1:
-        raise UserError("--energies belongs to one trajectory: label the files one by one.")
-    missing = [path for path in trajectories if not path.is_file()]
-    if missing:
-        raise UserError(f"There is no file {missing[0]}.")
-    from boltzkit.data import About, DatasetWriter, Labeller, read_energies
+    from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign, read_energies
 
+    options = BiasOptions(
+        colvar,
+        bias_energies,
+        umbrella,
+        bias_column,
+        bias_unit,
+        bias_group,
+        colvar_every,
+        colvar_first,
+    )
+    options.refuse_mixed(trajectories or [])
+    _refuse_missing(trajectories or [])
+    if energies is not None and len(trajectories or []) != 1:
+        raise UserError("--energies belongs to one trajectory: label the files one by one.")
     given = None if energies is None else read_energies(energies)
     subject = _molecule(topology, molecule, forcefield, constraints)
+    work = options.pairs(trajectories or [], subject, temperature)
+    _refuse_missing([path for path, _ in work])
     source = {
         "protocol": "trajectories labelled by boltzkit label",
         "topology": subject.name,
         "forcefield": forcefield,
         "constraints": constraints,
     }
-    optional = ("forces",) if forces else ()
-    about = About.of(subject, temperature, bias=bias, optional=optional, source=source)
+    optional = (*(("forces",) if forces else ()), *(("bias",) if options.given else ()))
+    about = About.of(subject, temperature, bias=bias or options.words, optional=optional, source=source)
     with DatasetWriter(out, about) as writer:
         labeller = Labeller(subject, writer)
-        for path in trajectories:
-            result = labeller.label(path, split, given, ignore_energies=ignore_energies)
-            for line in _lines(path, result):
+        for path, frame_bias in work:
+            result = labeller.label(path, split, given, ignore_energies=ignore_energies, bias=frame_bias)
+            for line in (*_lines(path, result), *_told(path, frame_bias)):
                 tell(line)
         counts = writer.manifest.counts
     print(aligned([("dataset", str(out)), *((name, f"{number(n)} samples") for name, n in counts.items())]))
+    if about.bias is not None:
+        print(f"Good for: {assign(Dataset.open(out, subject).split(split)).reason}")
+
+
+def _refuse_missing(paths: list[Path]) -> None:
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise UserError(f"There is no file {missing[0]}.")
+
+
+def _told(path: Path, bias: "FrameBias | None") -> list[str]:
+    """Say what was assumed about a bias."""
+    from boltzkit.data import GivenBias
+
+    return [f"{path}: {s}." for s in bias.sentences] if isinstance(bias, GivenBias) else []
 
 
 def _molecule(

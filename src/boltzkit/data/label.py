@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boltzkit.data.bias import FrameBias
 from boltzkit.data.energies import PotentialEnergy
 from boltzkit.data.given_energies import Comparison, compare
 from boltzkit.data.manifest import LeftOut, Split
@@ -29,6 +30,8 @@ _ABSURD = 1e8
 """Reduced energy at which atoms lie on each other; no simulation visits it, and energies are regularised from there."""
 _HIGH = 5.0
 """Times the energy of thermal motion, (3N − 6)/2 · k_BT, above which typical frames look foreign to the potential."""
+_FAR = 50.0
+"""Reduced bias of a typical frame above which it seems to be the bias of another simulation."""
 
 
 @dataclass
@@ -78,6 +81,7 @@ class Labeller:
         energies: NDArray[np.float64] | None = None,
         *,
         ignore_energies: bool = False,
+        bias: FrameBias | None = None,
     ) -> LabelResult:
         """Label one file, which becomes one trajectory of the dataset.
 
@@ -86,7 +90,13 @@ class Labeller:
             split: where all of it goes.
             energies: one per frame, to compare with; those in the file by default.
             ignore_energies: compare with none.
+            bias: what the simulation added to the potential; datasets with a bias column need it.
         """
+        if (bias is not None) != ("bias" in self.writer.manifest.about.columns):
+            raise UserError(
+                f"{path}: a dataset stores the bias energy of all of its frames or of none, and {self.writer.folder} "
+                f"{'stores none' if bias is not None else 'stores it'}."
+            )
         with open_trajectory(path) as file:
             refuse_foreign_atoms(file.n_atoms, file.elements, self.molecule, str(path))
             given = None if ignore_energies else (file.energy if energies is None else energies)
@@ -94,9 +104,11 @@ class Labeller:
                 raise UserError(
                     f"{path} has {file.n_frames} frames, but {given.size} energies were given with it."
                 )
+            if bias is not None:
+                bias.refuse_other(file.n_frames, file.path)
             digest = _digest(file.path)
-            result = LabelResult(self._number(digest, split, file.path), file.n_frames)
-            self._label(file, digest, split, given, result)
+            result = LabelResult(self._number(digest, split, file.path, bias), file.n_frames)
+            self._label(file, digest, split, given, bias, result)
         return result
 
     def _label(
@@ -105,6 +117,7 @@ class Labeller:
         digest: str,
         split: Split,
         given: NDArray[np.float64] | None,
+        bias: FrameBias | None,
         result: LabelResult,
     ) -> None:
         given_so_far, computed_so_far = np.empty(0), np.empty(0)
@@ -124,8 +137,12 @@ class Labeller:
                 result.comparison = self._compare(given_so_far, computed_so_far, error, file.path)
             columns["frame"] = np.flatnonzero(kept) + start
             columns["trajectory"] = np.full(int(kept.sum()), result.trajectory)
+            if bias is not None:
+                columns["bias"] = bias.energy(columns["frame"], columns["positions"])
+                self._remark_bias(columns["bias"], result)
             left_out = tuple(_left_out(reasons, start, result.trajectory))
-            source = {"file": file.path.name, "sha256_begins": digest}
+            source: dict[str, Any] = {"file": file.path.name, "sha256_begins": digest}
+            source |= {} if bias is None else bias.source
             if result.comparison is not None:
                 source["given_energies"] = result.comparison.sentence
             self.writer.append(key, split, columns, left_out=left_out, source=source)
@@ -181,6 +198,18 @@ class Labeller:
         result.remarks = result.remarks or remarks
         return error
 
+    def _remark_bias(self, bias: NDArray[np.float64], result: LabelResult) -> None:
+        typical = (
+            float(np.median(bias)) / (BOLTZMANN * self.writer.manifest.about.temperature)
+            if len(bias)
+            else 0.0
+        )
+        if typical > _FAR and not any("bias" in remark for remark in result.remarks):
+            result.remarks.append(
+                f"the bias is typically {typical:.3g} k_BT, where thermal motion explains a few: check that bias and "
+                "frames belong together, and its unit"
+            )
+
     def _compare(
         self, given: NDArray[np.float64], computed: NDArray[np.float64], error: float, path: Path
     ) -> Comparison | None:
@@ -189,7 +218,7 @@ class Labeller:
             raise UserError(f"{path}: {comparison.sentence}.")
         return comparison
 
-    def _number(self, digest: str, split: Split, path: Path) -> int:
+    def _number(self, digest: str, split: Split, path: Path, bias: FrameBias | None) -> int:
         """Return the number of a file's trajectory: that of its earlier pieces, else a new one."""
         for shard in self.writer.manifest.shards:
             if shard.key.startswith(f"{digest}/"):
@@ -197,6 +226,11 @@ class Labeller:
                     raise UserError(
                         f"{path} is in {self.writer.folder} already, in the split {shard.split}: a trajectory belongs "
                         "to one split."
+                    )
+                if bias is not None and any(shard.source.get(k) != v for k, v in bias.source.items()):
+                    raise UserError(
+                        f"{path} is in {self.writer.folder} already, with another bias: stored frames never change, so "
+                        "choose another folder with --out."
                     )
                 return shard.trajectories[0][0]
         return self.writer.next_trajectory

@@ -14,9 +14,11 @@ from boltzkit.flow.spline_flow import (
     build_spline_flow,
     unit_box_base,
 )
+from boltzkit.flow.tarflow import TARFLOW_PRESETS, TarFlow, TarFlowConfig, build_tarflow
 
 __all__ = [
     "SPLINE_PRESETS",
+    "TARFLOW_PRESETS",
     "AffineCoupling",
     "Base",
     "Chain",
@@ -29,10 +31,13 @@ __all__ = [
     "SplineFlowConfig",
     "StandardNormal",
     "StudentT",
+    "TarFlow",
+    "TarFlowConfig",
     "TruncatedNormal",
     "Uniform",
     "build_realnvp",
     "build_spline_bijection",
     "build_spline_flow",
+    "build_tarflow",
     "unit_box_base",
 ]

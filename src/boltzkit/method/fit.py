@@ -61,7 +61,10 @@ def _fit_refined(
         build_problem((first,), batched=False)
         remarks = folder.open(config, config.seed, config.device)
         if tell is not None:
-            tell(f"Stage 1: a proposal by the forward KL on the biased data, {first.training.steps:,} steps")
+            kind = config.importance.dispersion
+            beside = "" if kind == "none" else f" and LDR-{kind.title()}"
+            told = f"a proposal by the forward KL{beside} on the biased data, {first.training.steps:,} steps"
+            tell(f"Stage 1: {told}")
         proposal = fit(first, folder.path / "proposal", watch)[0]
     refinement = Refinement.start(config, proposal, folder.path, tell)
     problem = build_problem((config,), batched=False, importance=refinement.samples)

@@ -97,10 +97,10 @@ def biased() -> RunConfig:
     return base.model_copy(
         update={
             "data": DataConfig(samples=1_000_000, biased=True),
-            "importance": ImportanceConfig(),
+            "importance": ImportanceConfig(dispersion="l1", data_weight=0.3),
             "reference": ReferenceConfig(),
             "training": base.training.model_copy(
-                update={"steps": 5_000, "learning_rate": 5e-4, "warm_up": 200}
+                update={"steps": 4_000, "learning_rate": 5e-4, "warm_up": 200}
             ),
             "objective": base.objective.model_copy(update={"warm_up": 1_000}),
             "evaluation": EvaluationConfig(samples=1_000_000, test_samples=200_000),

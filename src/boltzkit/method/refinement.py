@@ -24,14 +24,20 @@ _LOOKED_AT = 50_000
 
 
 def proposal_run(config: RunConfig) -> RunConfig:
-    """Return the first stage of a run: the forward KL on its biased data."""
-    assert config.importance is not None
-    training = config.training.model_copy(update={"steps": config.importance.steps})
+    """Return the first stage of a run: the forward KL on its biased data, with a dispersion where that is asked for."""
+    settings = config.importance
+    assert settings is not None
+    training = config.training.model_copy(update={"steps": settings.steps})
+    objective = ObjectiveConfig()
+    if settings.dispersion != "none":
+        objective = ObjectiveConfig(
+            dispersion=settings.dispersion, data_weight=settings.data_weight, warm_up=settings.steps // 10
+        )
     return config.model_copy(
         update={
             "importance": None,
             "reference": None,
-            "objective": ObjectiveConfig(),
+            "objective": objective,
             "training": training,
             "data": config.data.model_copy(update={"validation_path": None}),
         }

@@ -1,5 +1,7 @@
 """Path-gradient forward KL (Vaitl et al., 2023): forward KL seen as a reverse KL in latent space."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -23,7 +25,14 @@ class PathGradientForwardKL:
     \cdot \frac{\partial z_\theta(x)}{\partial\theta} \right].$$
 
     The target enters through its gradient at the data, which is a label: no evaluation per step. The flow must be
-    a density while training (running batch statistics). Costs about twice a forward-KL step.
+    a density while training (running batch statistics).
+
+    Costs one ``transform`` and its gradient in z beside a forward-KL step: two steps for couplings. An autoregressive
+    flow goes through its tokens one by one there and back: the operations of two steps in smaller pieces, which took
+    the time of 2.3 to 3.1 steps on one CPU thread.
+
+    Positions may stand anywhere in space: where the flow puts a molecule elsewhere than the data do, as internal
+    coordinates do, the gradient is turned into the flow's frame. This takes an energy that does not depend on it.
     """
 
     total: Total = local_total
@@ -35,25 +44,56 @@ class PathGradientForwardKL:
 
         Args:
             flow: the model.
-            x: samples of the target, ``(..., batch, dim)``.
+            x: samples of the target, ``(..., batch, *event)``.
             gradient: ∂u/∂x at x, same shape.
             weights: optional importance weights, ``(..., batch)``.
         """
         z, log_det = flow.bijection.inverse(x)
         log_prob = flow.base.log_prob(z) + log_det
-        path = (self._latent_force(flow, z, gradient) * z).sum(-1)
         keep = log_prob != -torch.inf
-        surrogate = weighted_mean(path, weights, keep=keep, total=self.total)
+        # A force that is not finite must not reach the gradient of a sample that is left out: 0 · NaN is NaN.
+        force = torch.where(keep.unsqueeze(-1), _latent_force(flow, z, x, gradient), 0.0)
+        surrogate = weighted_mean((force * z).sum(-1), weights, keep=keep, total=self.total)
         value = ForwardKL(self.total)(log_prob.detach(), weights)
         return surrogate - surrogate.detach() + value, log_prob
 
-    @staticmethod
-    def _latent_force(flow: Flow, z: Tensor, gradient: Tensor) -> Tensor:
-        """Return ∂/∂z (log p₀ − log q₀) at fixed parameters."""
-        with flow.evaluating(), torch.enable_grad():
-            leaf = z.detach().requires_grad_()
-            x, log_det = flow.bijection.transform(leaf)
-            # −∂u/∂x · x has the gradient of −u(T(z)) in z without another energy evaluation.
-            latent = log_det - flow.base.log_prob(leaf) - (gradient.detach() * x).sum(-1)
-            (force,) = torch.autograd.grad(latent.sum(), leaf)
-        return force
+
+def _latent_force(flow: Flow, z: Tensor, x: Tensor, gradient: Tensor) -> Tensor:
+    """Return ∂/∂z (log p₀ − log q₀) at fixed parameters."""
+    event = tuple(range(-len(flow.event_shape), 0))
+    with flow.evaluating(), _frozen(flow), torch.enable_grad():
+        leaf = z.detach().requires_grad_()
+        placed, log_det = flow.bijection.transform(leaf)
+        if len(event) == 2:
+            gradient = _turned(gradient, x, placed)
+        # −∂u/∂x · x has the gradient of −u(T(z)) in z without another energy evaluation.
+        latent = log_det - flow.base.log_prob(leaf) - (gradient.detach() * placed).sum(event)
+        (force,) = torch.autograd.grad(latent.sum(), leaf)
+    return force
+
+
+@contextmanager
+def _frozen(flow: Flow) -> Iterator[None]:
+    """Let parameters want no gradient: a bijection with a hand-written one would compute it for nothing."""
+    wanted = [parameter for parameter in flow.parameters() if parameter.requires_grad]
+    for parameter in wanted:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in wanted:
+            parameter.requires_grad_(True)
+
+
+@torch.no_grad()
+def _turned(gradient: Tensor, x: Tensor, placed: Tensor) -> Tensor:
+    """Turn vectors on atoms by the rotation that lays x on the same molecules placed elsewhere (Kabsch, 1976)."""
+    first, second = (points - points.mean(-2, keepdim=True) for points in (x, placed))
+    overlap = first.mT @ second
+    finite = overlap.isfinite().all(-1).all(-1)[..., None, None]
+    left, _, right = torch.linalg.svd(torch.where(finite, overlap, torch.eye(3).to(overlap)))
+    # The third direction goes with the sign that makes it a rotation: flat molecules allow the mirror image too.
+    sign = torch.linalg.det(left @ right).sign()
+    left = torch.cat([left[..., :2], left[..., 2:] * sign[..., None, None]], dim=-1)
+    turned: Tensor = gradient @ left @ right
+    return turned

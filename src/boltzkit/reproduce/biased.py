@@ -35,11 +35,11 @@ __all__ = ["SCALES", "BiasedScale", "biased_experiment"]
 
 _MOLECULE = "alanine-dipeptide"
 _EXPLANATION = (
-    "The biased data are short trajectories from four minima; a proposal learns them by the forward KL and is the same "
-    "for all rows. IS samples are drawn from it and weighed: so many energy evaluations, beside those of the biased "
-    "data. 'on IS': the dispersion is measured on these samples; 'on both': on a 50:50 mixture with the biased data. "
-    "In the block of unbiased samples there is no importance sampling: the data term learns those few samples, and the "
-    "biased data enter the dispersion alone. "
+    "The biased data are short trajectories from four minima; a proposal learns them by the forward KL, in the block "
+    "'LDR proposal' with LDR-L1 beside it, and is the same for all rows and seeds of a block. IS samples are drawn from "
+    "it and weighed: so many energy evaluations, beside those of the biased data. 'on IS': the dispersion is measured on "
+    "these samples; 'on both': on a 50:50 mixture with the biased data. In the block of unbiased samples there is no "
+    "importance sampling: the data term learns those few samples, and the biased data enter the dispersion alone. "
 )
 
 
@@ -57,6 +57,7 @@ _METHODS = {
     "ldr-l2-both": _Row("fwd KL + LDR-L2 on both", {"dispersion": "l2"}, both=True),
     "ldr-l1-both": _Row("fwd KL + LDR-L1 on both", {"dispersion": "l1"}, both=True),
 }
+_AFTER_LDR = {key: _METHODS[key] for key in ("forward-kl", "ldr-l1-is", "ldr-l1-both")}
 _FEW = {
     "forward-kl": _Row("fwd KL"),
     "ldr-l1": _Row("fwd KL + LDR-L1", {"dispersion": "l1"}),
@@ -103,7 +104,7 @@ SCALES = {
         },
     ),
     "laptop": BiasedScale(
-        {100_000: Length(2_000, (0.3,), rates=(3.2e-4, 1e-3), plain_rates=(1e-4, 3.2e-4, 1e-3))},
+        {100_000: Length(1_500, (0.3,), rates=(3.2e-4, 1e-3), plain_rates=(1e-4, 3.2e-4, 1e-3))},
         SplineFlowConfig(pairs=6, hidden=(128, 128, 128)),
         batch=512,
         seeds=(10, 11),
@@ -111,7 +112,7 @@ SCALES = {
         evaluation=EvaluationConfig(samples=1_000_000, test_samples=200_000),
         validation=20_000,
         overrides={"warm_up": 100, "clip": 100.0, "log_every": 20, "checkpoint_every": 500},
-        proposal_steps=5_000,
+        proposal_steps=2_000,
     ),
     "paper": BiasedScale(
         {size: Length(250_000, (0.1, 1.0), (1e-4, 3.2e-4, 1e-3), (1e-4, 3.2e-4, 1e-3)) for size in BIASED},
@@ -129,7 +130,7 @@ SCALES = {
 def biased_experiment(scale_name: str, data: Path | None, device: str, out: Path) -> Experiment:
     """Return the table at a scale; unbiased data serve for validation, tests and the variant with few of them.
 
-    The biased simulation and the proposal are made first, in ``biased-data`` and ``models/proposal`` of the results.
+    The biased simulation and the proposals are made first, in ``biased-data`` and ``models`` of the results.
     """
     scale = SCALES[scale_name]
     unbiased = checked_dataset(_MOLECULE, scale, data)
@@ -139,6 +140,12 @@ def biased_experiment(scale_name: str, data: Path | None, device: str, out: Path
         for size in scale.sizes
         for key, method in _METHODS.items()
     ]
+    if scale_name != "paper":
+        rows += [
+            _planned(shared, f"{size:,} IS, LDR proposal", size, key, method, importance=True, plain=False)
+            for size in scale.sizes
+            for key, method in _AFTER_LDR.items()
+        ]
     few = f"{scale.unbiased:,} unbiased"
     rows += [
         _planned(shared, few, max(scale.sizes), key, method, importance=False) for key, method in _FEW.items()
@@ -177,9 +184,8 @@ class _Shared:
     def data(self) -> Path:
         return self.out / "biased-data"
 
-    @property
-    def proposal(self) -> Path:
-        return self.out / "models" / "proposal"
+    def proposal(self, plain: bool) -> Path:
+        return self.out / "models" / ("proposal" if plain else "proposal-ldr-l1")
 
     def prepare(self, tell: Callable[[str], None]) -> None:
         """Simulate the biased data and train the proposal, unless they are there."""
@@ -187,20 +193,25 @@ class _Shared:
         protocol = find_protocol("seeded")
         tell("biased data: short trajectories from minima")
         protocol.simulate(molecule, protocol.settings(dict(self.scale.simulation), 0), self.data, tell)
-        if self.proposal.is_dir():
-            return
+        for plain in (True, False) if self.scale is not SCALES["paper"] else (True,):
+            if not self.proposal(plain).is_dir():
+                self._train_proposal(plain, tell)
+
+    def _train_proposal(self, plain: bool, tell: Callable[[str], None]) -> None:
         size = next(iter(self.scale.sizes))
-        config = self.run(size, _METHODS["forward-kl"], importance=True).model_copy(update={"seed": 0})
-        tell(f"proposal: forward KL on the biased data, {self.scale.proposal_steps:,} steps")
+        config = self.run(size, _METHODS["forward-kl"], importance=True, plain=plain)
+        out = self.proposal(plain)
+        tell(f"{out.name}: {self.scale.proposal_steps:,} steps on the biased data")
 
         def watch(line: dict[str, Any], steps: int) -> None:
             if line["step"] % max(1, steps // 10) == 0:
-                tell(f"proposal: step {line['step']} of {steps}, NLL {line['data']:.3f}")
+                tell(f"{out.name}: step {line['step']} of {steps}, NLL {line['data']:.3f}")
 
-        model, _ = fit(proposal_run(config), self.out / "cells" / "proposal", watch)
-        keep_model(model, {}, provenance(0, self.device), self.proposal)
+        first = proposal_run(config.model_copy(update={"seed": 0}))
+        model, _ = fit(first, self.out / "cells" / out.name, watch)
+        keep_model(model, {}, provenance(0, self.device), out)
 
-    def run(self, size: int, method: _Row, *, importance: bool) -> RunConfig:
+    def run(self, size: int, method: _Row, *, importance: bool, plain: bool = True) -> RunConfig:
         """Return the training of one row, before its tuning."""
         scale, base = self.scale, run_of(_MOLECULE, self.scale, size, method, self.unbiased)
         reference = ReferenceConfig(path=str(self.data)) if method.both else None
@@ -223,8 +234,10 @@ class _Shared:
             }
         )
         update["importance"] = ImportanceConfig(
-            proposal=str(self.proposal),
+            proposal=str(self.proposal(plain)),
             steps=scale.proposal_steps,
+            dispersion="none" if plain else "l1",
+            data_weight=1.0 if plain else 0.3,
             samples=size,
             resampled=scale.resampled,
             least_effective=0.0,
@@ -232,11 +245,14 @@ class _Shared:
         return base.model_copy(update=update)
 
 
-def _planned(shared: _Shared, group: str, size: int, key: str, method: _Row, *, importance: bool) -> Planned:
-    config = shared.run(size, method, importance=importance)
+def _planned(
+    shared: _Shared, group: str, size: int, key: str, method: _Row, *, importance: bool, plain: bool = True
+) -> Planned:
+    config = shared.run(size, method, importance=importance, plain=plain)
     tuning = tuning_of(shared.scale, shared.scale.sizes[size], method)
-    name = f"{size if importance else f'unbiased-{shared.scale.unbiased}'}-{key}"
+    name = f"{size}-{key}" if importance else f"unbiased-{shared.scale.unbiased}-{key}"
+    name = name if plain else f"after-ldr-{name}"
     keep = importance or method.both
     cell = Cell(name, f"{group} {method.label}", config, shared.scale.seeds, tuning, keep)
-    paper = BIASED[size][key] if importance and shared.scale is SCALES["paper"] else {}
+    paper = BIASED[size][key] if importance and plain and shared.scale is SCALES["paper"] else {}
     return Planned(group, method.label, cell, paper)

@@ -4,6 +4,7 @@ from boltzkit.simulate.autocorrelation import autocorrelation_time, effective_sa
 from boltzkit.simulate.dynamics import DynamicsConfig
 from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched
 from boltzkit.simulate.internal_space import InternalSpace
+from boltzkit.simulate.metadynamics import MetadynamicsSimulation, simulate_metadynamics
 from boltzkit.simulate.minima import MinimaSearch, find_minima
 from boltzkit.simulate.molecular_dynamics import MDSimulation, simulate_md
 from boltzkit.simulate.presets import PRESETS, preset
@@ -13,6 +14,7 @@ from boltzkit.simulate.replica_exchange import ReplicaExchangeSimulation, simula
 from boltzkit.simulate.seeded import SeededSimulation, simulate_seeded
 from boltzkit.simulate.space import CartesianSpace, PlainSpace, Space
 from boltzkit.simulate.tempering import Sweep, Tempering, TemperingConfig
+from boltzkit.simulate.umbrella import UmbrellaSimulation, simulate_umbrella
 
 __all__ = [
     "PRESETS",
@@ -22,6 +24,7 @@ __all__ = [
     "DynamicsConfig",
     "InternalSpace",
     "MDSimulation",
+    "MetadynamicsSimulation",
     "MinimaSearch",
     "Observable",
     "PlainSpace",
@@ -32,6 +35,7 @@ __all__ = [
     "Sweep",
     "Tempering",
     "TemperingConfig",
+    "UmbrellaSimulation",
     "assess",
     "autocorrelation_time",
     "effective_samples",
@@ -40,6 +44,8 @@ __all__ = [
     "preset",
     "simulate_batched",
     "simulate_md",
+    "simulate_metadynamics",
     "simulate_replica_exchange",
     "simulate_seeded",
+    "simulate_umbrella",
 ]

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from boltzkit.errors import UserError, did_you_mean
 from boltzkit.molecule import Molecule
 from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched
+from boltzkit.simulate.metadynamics import MetadynamicsSimulation, simulate_metadynamics
 from boltzkit.simulate.molecular_dynamics import MDSimulation, simulate_md
 from boltzkit.simulate.protocol import Protocol
 from boltzkit.simulate.recording import Tell
 from boltzkit.simulate.replica_exchange import ReplicaExchangeSimulation, simulate_replica_exchange
 from boltzkit.simulate.seeded import SeededSimulation, simulate_seeded
+from boltzkit.simulate.umbrella import UmbrellaSimulation, simulate_umbrella
 
 __all__ = ["PROTOCOLS", "KnownProtocol", "find_protocol"]
 
@@ -35,6 +37,8 @@ PROTOCOLS: MappingProxyType[str, KnownProtocol] = MappingProxyType(
         "md": KnownProtocol(MDSimulation, simulate_md),
         "replica-exchange": KnownProtocol(ReplicaExchangeSimulation, simulate_replica_exchange),
         "seeded": KnownProtocol(SeededSimulation, simulate_seeded),
+        "metadynamics": KnownProtocol(MetadynamicsSimulation, simulate_metadynamics),
+        "umbrella": KnownProtocol(UmbrellaSimulation, simulate_umbrella),
     }
 )
 

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from boltzkit.config import Config
+from boltzkit.method.dispersion_name import DispersionName
 
 __all__ = ["ImportanceConfig", "ReferenceConfig"]
 
@@ -12,8 +13,12 @@ class ImportanceConfig(Config):
 
     proposal: str | None = None
     """Run folder of a trained proposal, so that several refinements share one; it is trained first when none."""
-    steps: int = Field(5_000, ge=1)
-    """Gradient steps of the proposal, by the forward KL on the biased data, where it is trained first."""
+    steps: int = Field(2_000, ge=1)
+    """Gradient steps of the proposal, where it is trained first; correlated frames are soon memorised."""
+    dispersion: DispersionName = "none"
+    """Log-dispersion beside the proposal's forward KL: `none` is the paper's; `l1` widens the overlap several times."""
+    data_weight: float = Field(1.0, ge=0)
+    """λ_data of the proposal, where it has a dispersion."""
     samples: int = Field(100_000, ge=2)
     """Samples drawn from the proposal and weighed: so many energy evaluations."""
     resampled: int = Field(10_000_000, ge=1)

@@ -1,0 +1,220 @@
+r"""What each frame of a dataset weighs under the Boltzmann distribution, where that can be known.
+
+A frame of a simulation with potential $U + V$ at $T_d$ has, at the target's temperature $T$,
+
+$$\log w(x) = -\beta U(x) + \beta_d\,\bigl(U(x) + V(x)\bigr).$$
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from boltzkit.data.correlation import statistical_inefficiency
+from boltzkit.data.dataset import Dataset, Trajectory
+from boltzkit.data.mbar import solve_mbar
+from boltzkit.data.umbrella import Window, stored_windows
+from boltzkit.energy.constants import BOLTZMANN
+from boltzkit.errors import UserError
+from boltzkit.weights import LogWeights, pareto_k
+
+__all__ = ["FrameWeights", "frame_log_weights"]
+
+_LOOSE = 10.0
+"""Effective frames that hold umbrella windows together below which their free energies mean nothing."""
+_CHUNK = 65_536
+_SOLVED = 200_000
+"""Frames that MBAR is solved with at most: free energies are settled long before, and memory is spared."""
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameWeights:
+    """Log weights of frames, or why there are none.
+
+    Attributes:
+        log_weight: not normalised, ``(n,)`` float64, in the order of the dataset's samples; None where unknown.
+        ess_fraction: Kish's effective number over n, of the weights alone; None where unknown.
+        pareto_k: how heavy the tail of the weights is: −inf for equal ones, NaN with too few to tell; None where
+            unknown.
+        how: in words, how they were found or why they cannot be.
+        inefficiency: g, by which correlation of the weights along time divides the number of frames.
+    """
+
+    log_weight: Tensor | None = field(repr=False)
+    ess_fraction: float | None
+    pareto_k: float | None
+    how: str
+    inefficiency: float = 1.0
+
+    @property
+    def known(self) -> bool:
+        """Whether there are weights."""
+        return self.log_weight is not None
+
+    @property
+    def effective(self) -> float:
+        """The effective number of frames, by weights and correlation along time; 0 where unknown."""
+        if self.log_weight is None or self.ess_fraction is None:
+            return 0.0
+        return max(1.0, self.ess_fraction * len(self.log_weight) / self.inefficiency)
+
+
+def frame_log_weights(dataset: Dataset, temperature: float | None = None) -> FrameWeights:
+    """Weigh the frames of a dataset, usually one split, under the Boltzmann distribution; no energy evaluations.
+
+    Without bias all weigh the same, but for another temperature. With a stored bias the formula above holds, each run
+    with a bias of its own normalised by itself. Umbrella windows are joined by MBAR, frames of each counted by its
+    statistical inefficiency. A bias known in words only gives no weights.
+
+    Args:
+        dataset: the samples.
+        temperature: of the target in kelvin; the dataset's own by default.
+    """
+    about = dataset.about
+    target = about.temperature if temperature is None else temperature
+    if not (target > 0 and math.isfinite(target)):
+        raise UserError(f"A temperature is a positive number of kelvin, not {target:g}.")
+    if not len(dataset):
+        return FrameWeights(None, None, None, "there are no frames")
+    beta, beta_data = 1 / (BOLTZMANN * target), 1 / (BOLTZMANN * about.temperature)
+    everything, trajectories = np.arange(len(dataset)), list(dataset.trajectories())
+    tempered = -(beta - beta_data) * dataset.energy(everything)
+    note = "" if target == about.temperature else f", reweighted from {about.temperature:g} K to {target:g} K"
+    windows = stored_windows(dataset.manifest)
+    if windows:
+        return _umbrella(dataset, trajectories, windows, beta_data, tempered, note)
+    if "bias" in about.columns:
+        log_weight = beta_data * dataset.column("bias", everything) + tempered
+        return _biased(dataset, trajectories, log_weight, note)
+    if about.bias is not None:
+        return FrameWeights(None, None, None, f"the bias is not known as an energy ({about.bias})")
+    how = f"unbiased frames{note or ' at the target temperature, all alike'}"
+    return _judged(tempered, how, _inefficiency(tempered, trajectories))
+
+
+def _judged(log_weight: Array, how: str, inefficiency: float) -> FrameWeights:
+    weights = LogWeights(torch.from_numpy(log_weight - log_weight.max()), {})
+    return FrameWeights(weights.values, weights.ess_fraction, pareto_k(weights), how, inefficiency)
+
+
+def _inefficiency(
+    log_weight: Array, trajectories: list[Trajectory], group: NDArray[np.int64] | None = None
+) -> float:
+    """Return g of the log weights along time; each group is compared with its own mean alone."""
+    groups: dict[int, list[Array]] = {}
+    for t in trajectories:
+        groups.setdefault(0 if group is None else int(group[t.index[0]]), []).append(log_weight[t.index])
+    independent = sum(sum(map(len, rows)) / statistical_inefficiency(rows) for rows in groups.values())
+    return len(log_weight) / independent
+
+
+def _biased(dataset: Dataset, trajectories: list[Trajectory], log_weight: Array, note: str) -> FrameWeights:
+    """Weigh frames with a stored bias; every run that had a bias of its own is normalised by itself.
+
+    Biases of different runs have no common zero. Each run alone estimates the target, and the runs are averaged by
+    their effective numbers of frames.
+    """
+    group = _groups(dataset)
+    names = np.unique(group)
+    if len(names) == 1:
+        how = f"frames of one bias, weighed by their stored bias energies{note}"
+        return _judged(log_weight, how, _inefficiency(log_weight, trajectories))
+    for name in names:
+        rows = group == name
+        own = LogWeights(torch.from_numpy(log_weight[rows]), {})
+        log_weight[rows] += math.log(own.ess()) - float(torch.logsumexp(own.values, 0))
+    how = (
+        f"frames of {len(names)} runs, weighed by their stored bias energies; each run has a bias of its own, so each "
+        f"is normalised by itself and counts by its effective number of frames{note}"
+    )
+    return _judged(log_weight, how, _inefficiency(log_weight, trajectories, group))
+
+
+def _groups(dataset: Dataset) -> NDArray[np.int64]:
+    """Return for every sample the number of the bias that it was simulated with."""
+    names: dict[str, int] = {}
+    of_trajectory: dict[int, int] = {}
+    for shard in dataset.manifest.shards:
+        told = shard.source.get("bias")
+        shared = told.get("group") if isinstance(told, dict) else None
+        for first, last in shard.trajectories:
+            for number in range(first, last + 1):
+                name = f"trajectory {number}" if shared is None else f"group {shared}"
+                of_trajectory.setdefault(number, names.setdefault(name, len(names)))
+    numbers, place = np.unique(dataset.column("trajectory", np.arange(len(dataset))), return_inverse=True)
+    return np.array([of_trajectory[int(number)] for number in numbers], dtype=np.int64)[place]
+
+
+def _umbrella(
+    dataset: Dataset,
+    trajectories: list[Trajectory],
+    windows: dict[int, Window],
+    beta: float,
+    tempered: Array,
+    note: str,
+) -> FrameWeights:
+    missing = [t.number for t in trajectories if t.number not in windows]
+    if missing:
+        return FrameWeights(
+            None, None, None, f"trajectory {missing[0]} has no umbrella window, though others have one"
+        )
+    states = list(dict.fromkeys(windows[t.number] for t in trajectories))
+    simulation, count = np.empty(len(dataset), dtype=np.int64), np.empty(len(dataset))
+    coordinates = _coordinates(dataset, states)
+    for t in trajectories:
+        window = windows[t.number]
+        simulation[t.index] = states.index(window)
+        series = window.difference(coordinates[window.atoms][t.index])
+        count[t.index] = 1 / statistical_inefficiency([series])
+
+    def bias(rows: NDArray[np.int64]) -> Array:
+        return np.stack([beta * window.energy(coordinates[window.atoms][rows]) for window in states])
+
+    chosen, stride = _thinned(trajectories)
+    joined = solve_mbar(bias(chosen), simulation[chosen], stride * count[chosen])
+    if joined.link < _LOOSE:
+        apart = _places(states, joined.parts)
+        return FrameWeights(
+            None,
+            None,
+            None,
+            f"the umbrella windows {apart} share only {joined.link:.2g} effective frames with the others, so that "
+            "nothing tells how the two parts compare: add windows between them, or weaken the springs",
+        )
+    how = (
+        f"{len(states)} umbrella windows joined by MBAR, at least {joined.link:,.0f} effective frames shared across "
+        f"any gap between them{note}"
+    )
+    parts = np.array_split(np.arange(len(dataset)), -(-len(dataset) // _CHUNK))
+    log_weight = np.concatenate([joined.log_weight(bias(rows), count[rows]) for rows in parts])
+    return _judged(log_weight + tempered, how, len(count) / float(count.sum()))
+
+
+def _thinned(trajectories: list[Trajectory]) -> tuple[NDArray[np.int64], int]:
+    """Return frames for MBAR to be solved with, every so many along time, and how many each stands for."""
+    stride = -(-sum(len(t.index) for t in trajectories) // _SOLVED)
+    return np.concatenate([t.index[::stride] for t in trajectories]), stride
+
+
+def _coordinates(dataset: Dataset, states: list[Window]) -> dict[tuple[int, ...], Array]:
+    """Return each coordinate that windows act on for all frames, by its atoms."""
+    kinds = {window.atoms: window for window in states}
+    parts: dict[tuple[int, ...], list[Array]] = {atoms: [] for atoms in kinds}
+    for start in range(0, len(dataset), _CHUNK):
+        positions = dataset.positions(np.arange(start, min(start + _CHUNK, len(dataset))))
+        for atoms, window in kinds.items():
+            parts[atoms].append(window.coordinate(positions))
+    return {atoms: np.concatenate(rows) for atoms, rows in parts.items()}
+
+
+def _places(states: list[Window], part: NDArray[np.bool_]) -> str:
+    """Name the centres of the smaller part."""
+    smaller = part if part.sum() <= len(part) / 2 else ~part
+    centres = [f"{window.centre:.3g}" for window, inside in zip(states, smaller, strict=True) if inside]
+    shown = ", ".join(centres[:5]) + (", …" if len(centres) > 5 else "")
+    return f"at {shown}"
