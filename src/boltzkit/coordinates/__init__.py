@@ -2,7 +2,7 @@
 
 from boltzkit.coordinates.augmentation import (
     Augmentation,
-    AugmentedLabels,
+    Augmented,
     centred_scale,
     random_rotations,
 )
@@ -16,7 +16,7 @@ from boltzkit.coordinates.zmatrix import ZMatrix, build_zmatrix
 __all__ = [
     "PAPER_NLL_OFFSET",
     "Augmentation",
-    "AugmentedLabels",
+    "Augmented",
     "Bijection",
     "CoordinatesConfig",
     "Handedness",

@@ -7,18 +7,16 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from boltzkit.energy.augmented import AugmentedEnergy, Correction, centre_energy
-from boltzkit.energy.target import Target
+from boltzkit.coordinates.centre import Correction, centre_energy
 from boltzkit.errors import UserError
 
-__all__ = ["Augmentation", "AugmentedLabels", "centred_scale", "random_rotations"]
+__all__ = ["Augmentation", "Augmented", "centred_scale", "random_rotations"]
 
 
-class AugmentedLabels(NamedTuple):
-    """Configurations in the augmented space with the labels that `AugmentedEnergy` would give them."""
+class Augmented(NamedTuple):
+    """Configurations in the augmented space, and the gradient of its energy −log p_aug there, where it was given."""
 
     x: Tensor
-    energy: Tensor
     gradient: Tensor | None
 
 
@@ -28,8 +26,8 @@ class Augmentation:
 
     $$x = R\,x^\circ + t, \qquad R \text{ uniform in } SO(3), \quad t \sim \mathcal N(0, \sigma^2)$$
 
-    A centred molecule fills no volume: the noise t of its centre gives it one, and is taken out again by the energy
-    (`target`). The energy must not depend on how the molecule is turned. No energy is evaluated: labels move along.
+    A centred molecule fills no volume: the noise t of its centre gives it one, and is taken out again of the flow's
+    density (`log_prob`). The energy must not depend on how the molecule is turned, so that labels stay what they are.
 
     Args:
         n_atoms: number of atoms N.
@@ -61,40 +59,37 @@ class Augmentation:
         turns, shifts = self._draw(x, generator)
         return self.centre(x) @ turns.mT + shifts
 
-    def augment_labels(
-        self, x: Tensor, energy: Tensor, gradient: Tensor | None, generator: torch.Generator
-    ) -> AugmentedLabels:
-        """Return what `augment` would, with the energy and gradient of the augmented target there.
+    def augment_labels(self, x: Tensor, gradient: Tensor | None, generator: torch.Generator) -> Augmented:
+        """Return what `augment` would, with the gradient of the augmented energy there.
 
         The gradient turns along with the atoms and gains t/(N σ²) on each of them. Its mean over the atoms, zero for a
         molecule but for rounding, is taken out: the energy is that of the centred configuration.
 
         Args:
             x: configurations, ``(..., atoms, 3)`` nm.
-            energy: u(x°), ``(...)``.
             gradient: ∂u/∂x at x°, like x, where it is wanted.
             generator: of turns and noise.
         """
         turns, shifts = self._draw(x, generator)
         moved = self.centre(x) @ turns.mT + shifts
-        extra = centre_energy(shifts.squeeze(-2), self.n_atoms, self.sigma)
         if gradient is not None:
             gradient = self.centre(gradient) @ turns.mT + shifts / (self.n_atoms * self.sigma**2)
-        return AugmentedLabels(moved, energy + extra.to(energy), gradient)
+        return Augmented(moved, gradient)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        """Return log p_aug(x) − log p(x°) = log N(x̄ | 0, σ²) − 3/2 log N, ``(..., atoms, 3) -> (...)``."""
+    def log_prob(self, x: Tensor, correction: Correction = "gaussian") -> Tensor:
+        """Return log p_aug(x) − log p(x°) = log N(x̄ | 0, σ²) − 3/2 log N, ``(..., atoms, 3) -> (...)``.
+
+        Args:
+            x: configurations.
+            correction: which law of the centre to take; see `centre_energy`.
+        """
         self._check(x)
-        return -centre_energy(x.mean(-2), self.n_atoms, self.sigma)
+        return -centre_energy(x.mean(-2), self.n_atoms, self.sigma, correction)
 
-    def target(self, target: Target, correction: Correction = "gaussian") -> AugmentedEnergy:
-        """Return the energy in the augmented space."""
-        if target.event_shape != (self.n_atoms, 3):
-            raise UserError(
-                f"{target.name} takes configurations of shape {tuple(target.event_shape)}, "
-                f"not of {self.n_atoms} atoms."
-            )
-        return AugmentedEnergy(target, self.sigma, correction)
+    @property
+    def mean_log_prob(self) -> float:
+        """Its mean over the noise, −3/2 (1 + log 2πσ²N): what published likelihoods have and ours have not."""
+        return -1.5 * (1 + math.log(2 * math.pi * self.sigma**2 * self.n_atoms))
 
     def _draw(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return turns ``(..., 3, 3)`` and shifts ``(..., 1, 3)`` for a batch, drawn in float64."""

@@ -1,6 +1,5 @@
 """Reduced energies: batched, differentiable, counted; analytic targets with known log Z and exact samples."""
 
-from boltzkit.energy.augmented import AugmentedEnergy
 from boltzkit.energy.callable_energy import CallableEnergy
 from boltzkit.energy.double_well import DoubleWell
 from boltzkit.energy.forcefield import ForceField
@@ -18,7 +17,6 @@ from boltzkit.energy.target import Target
 
 __all__ = [
     "TARGETS",
-    "AugmentedEnergy",
     "CallableEnergy",
     "DoubleWell",
     "ForceField",

@@ -65,7 +65,8 @@ class Reweighting:
         failures: how many for which reason.
         effective: effective number of samples (raw weights).
         ess: the raw ESS fraction, effective/n, with its confidence interval.
-        ess_clipped: the ESS fraction with the top 10⁻⁴ of the weights clipped, as in the paper's tables.
+        ess_clipped: the ESS fraction with the top 10⁻⁴ of the weights clipped, as in the paper's tables, or with the
+            largest weights left out, as in its table of Cartesian flows.
         ess_clipped_se: its standard error.
         largest_share: the largest normalised weight; NaN if no sample carries weight.
         pareto_k: shape of the weights' tail; −inf for equal weights, NaN for too few.
@@ -91,15 +92,16 @@ class Reweighting:
         return self.ess.value
 
 
-def reweighting(weights: LogWeights, clip: float = 1e-4) -> Reweighting:
+def reweighting(weights: LogWeights, clip: float = 1e-4, *, discard: bool = False) -> Reweighting:
     """Summarise weights; without any weighted sample the ESS is zero and the rest is NaN.
 
     Args:
         weights: of all samples drawn.
         clip: fraction of the largest weights to clip for `ess_clipped`.
+        discard: leave these out instead.
     """
     weighted = weights.n_weighted > 0
-    clipped = ess_interval(weights.clipped(clip))
+    clipped = ess_interval(weights.discarded(clip) if discard else weights.clipped(clip))
     return Reweighting(
         n=weights.n,
         n_failed=weights.n_failed,

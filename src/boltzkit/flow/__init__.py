@@ -1,5 +1,6 @@
 """Normalizing flows: bijections, base distributions, architectures."""
 
+from boltzkit.flow.augmented_flow import AugmentedFlow
 from boltzkit.flow.base import Base, Product, StandardNormal, StudentT, TruncatedNormal, Uniform
 from boltzkit.flow.chain import Chain
 from boltzkit.flow.conditioner import Conditioner
@@ -20,6 +21,7 @@ __all__ = [
     "SPLINE_PRESETS",
     "TARFLOW_PRESETS",
     "AffineCoupling",
+    "AugmentedFlow",
     "Base",
     "Chain",
     "Conditioner",

@@ -50,7 +50,11 @@ class Flow(nn.Module):
                 f"The flow takes samples of shape {tuple(self.event_shape)}; the batch has shape {tuple(x.shape)}."
             )
         z, log_det = self.bijection.inverse(x)
-        return self.base.log_prob(z) + log_det
+        return self.corrected(x, self.base.log_prob(z) + log_det)
+
+    def corrected(self, x: Tensor, log_prob: Tensor) -> Tensor:
+        """Return the density that weights are made of; of most flows the density itself."""
+        return log_prob
 
     def sample(self, n: int, generator: torch.Generator | Sequence[torch.Generator]) -> Samples:
         """Draw n samples per replica with log q from the same pass, differentiable in the parameters.
@@ -64,7 +68,7 @@ class Flow(nn.Module):
             z = torch.stack([self.base.sample((n,), own) for own in generator])
         z = z.to(parameter)
         x, log_det = self.bijection.transform(z)
-        return Samples(x, self.base.log_prob(z) - log_det)
+        return Samples(x, self.corrected(x, self.base.log_prob(z) - log_det))
 
     @contextmanager
     def evaluating(self) -> Iterator["Flow"]:

@@ -10,12 +10,14 @@ from pydantic import Field, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from boltzkit.config import Config
+from boltzkit.coordinates.augmentation import Augmentation
 from boltzkit.coordinates.bijection import Bijection
+from boltzkit.coordinates.centre import Correction
 from boltzkit.errors import UserError
+from boltzkit.flow.augmented_flow import AugmentedFlow
 from boltzkit.flow.base import StandardNormal
 from boltzkit.flow.causal_block import CausalBlock
 from boltzkit.flow.causal_transformer import CausalTransformer
-from boltzkit.flow.flow import Flow
 from boltzkit.randomness import generator
 
 __all__ = ["TARFLOW_PRESETS", "TarFlow", "TarFlowConfig", "build_tarflow"]
@@ -36,6 +38,8 @@ class TarFlowConfig(Config):
     """Attention heads of each layer, which share the channels; no parameter depends on them."""
     expansion: int = Field(4, ge=1)
     """How much wider than the channels the hidden layer after each attention is."""
+    correction: Correction = "gaussian"
+    """Law of the centre that weights take out: `gaussian` (exact), or `chi` to compare with earlier publications."""
 
     @field_validator("heads")
     @classmethod
@@ -130,7 +134,7 @@ class TarFlow(Bijection):
         return 3 * self.n_atoms * self.scale.log()
 
 
-def build_tarflow(config: TarFlowConfig, n_atoms: int, seed: int, scale: float) -> Flow:
+def build_tarflow(config: TarFlowConfig, n_atoms: int, seed: int, scale: float) -> AugmentedFlow:
     """Build the flow on positions ``(batch, atoms, 3)`` nm, with parameters drawn from the seed.
 
     Args:
@@ -141,5 +145,6 @@ def build_tarflow(config: TarFlowConfig, n_atoms: int, seed: int, scale: float) 
     """
     bijection = TarFlow(n_atoms, config, scale)
     bijection.start(seed)
-    flow = Flow(StandardNormal(3 * n_atoms), bijection, event_shape=(n_atoms, 3))
+    augmentation = Augmentation.for_scale(n_atoms, scale)
+    flow = AugmentedFlow(StandardNormal(3 * n_atoms), bijection, augmentation, config.correction)
     return flow.to(torch.get_default_dtype())

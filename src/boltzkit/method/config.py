@@ -88,6 +88,8 @@ class EvaluationConfig(Config):
     """Seed of the test set; the same for all runs, so that differences between runs are not noise of the set."""
     clip: float = Field(1e-4, ge=0, lt=1)
     """Fraction of the largest weights to clip in the tables' ESS."""
+    discard: bool = False
+    """Leave these weights out of that ESS instead, as the paper does for Cartesian flows (with 0.002)."""
 
 
 class RunConfig(Config):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzkit.coordinates import PAPER_NLL_OFFSET
+from boltzkit.coordinates import PAPER_NLL_OFFSET, Handedness
 from boltzkit.data import Dataset
 from boltzkit.ensemble import (
     Divergence,
@@ -24,7 +24,7 @@ from boltzkit.ensemble import (
     target_entropy,
     verdict,
 )
-from boltzkit.flow import SplineFlowConfig
+from boltzkit.flow import AugmentedFlow, SplineFlowConfig
 from boltzkit.method.evidence import Evidence, Watch, gather
 from boltzkit.method.model import Model
 from boltzkit.method.peptide import PeptideMetrics, peptide_metrics
@@ -32,6 +32,9 @@ from boltzkit.storage import finite
 from boltzkit.weights import Estimate
 
 __all__ = ["Evaluation", "evaluate", "judge"]
+
+_LOOKED_AT = 2_000
+"""Samples by which mirror images are counted."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Evaluation:
         step: gradient steps behind the model.
         evaluations: energy evaluations spent on the judgement.
         offset: what published NLLs of such flows contain beyond ours; None where there is no other convention.
+        mirror_images: share of samples with a stereocentre the wrong way round, of flows on Cartesian coordinates.
         peptide: of a peptide, what is known of its torsions and energies.
         skipped: metrics that are missing, and why.
     """
@@ -64,6 +68,7 @@ class Evaluation:
     step: int
     evaluations: int
     offset: float | None = None
+    mirror_images: float | None = None
     peptide: PeptideMetrics | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
 
@@ -143,7 +148,7 @@ def judge(
     """
     clip = model.config.evaluation.clip
     drawn, data = evidence.model, evidence.data
-    reverse = reweighting(drawn.weights, clip)
+    reverse = reweighting(drawn.weights, clip, discard=model.config.evaluation.discard)
     exact = model.target.log_z
     log_z, log_z_error = (reverse.log_z, reverse.log_z_se) if exact is None else (exact, 0.0)
     target_nll = gap = None
@@ -159,10 +164,25 @@ def judge(
         log_z=exact,
         step=model.step,
         evaluations=evidence.evaluations,
-        offset=PAPER_NLL_OFFSET if isinstance(model.config.flow, SplineFlowConfig) else None,
+        offset=_offset(model),
+        mirror_images=_mirror_images(model),
         peptide=peptide_metrics(evidence, clip, transport) if evidence.backbone is not None else None,
         skipped=dict(skipped or {}),
     )
+
+
+def _offset(model: Model) -> float | None:
+    if isinstance(model.flow, AugmentedFlow):
+        return model.flow.published_offset
+    return PAPER_NLL_OFFSET if isinstance(model.config.flow, SplineFlowConfig) else None
+
+
+def _mirror_images(model: Model) -> float | None:
+    """Return the share of samples that are the wrong way round, of flows that can place such."""
+    if not isinstance(model.flow, AugmentedFlow) or model.subject is None:
+        return None
+    x, _ = model.sample(_LOOKED_AT, model.config.seed)
+    return float(Handedness.of(model.subject.molecule).wrong(x.cpu()).double().mean())
 
 
 def _against_target(data: Observed, log_z: float, log_z_error: float) -> tuple[float | None, Estimate | None]:

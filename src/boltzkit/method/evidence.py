@@ -11,6 +11,7 @@ from boltzkit.data import Dataset, load_labelled
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.ensemble import Observe, Observed, PeptideObservables, Tica, observe_model, trajectory_blocks
 from boltzkit.ensemble.sampling import Chunk
+from boltzkit.flow import AugmentedFlow
 from boltzkit.method.model import Model
 from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.molecule import Backbone
@@ -124,14 +125,22 @@ def _stored(
     load_labelled(
         dataset, temperature, 0
     )  # refuses what is biased or of another temperature, and reads nothing
-    for start in range(0, len(index), _CHUNK):
+    for number, start in enumerate(range(0, len(index), _CHUNK)):
         rows = index[start : start + _CHUNK]
-        x = torch.from_numpy(dataset.positions(rows))
+        x = _placed(model, torch.from_numpy(dataset.positions(rows)), number)
         energy = torch.from_numpy(dataset.energy(rows)) / (BOLTZMANN * temperature)
         yield x, energy, model.log_prob(x).cpu()
 
 
+def _placed(model: Model, x: Tensor, number: int) -> Tensor:
+    """Return test configurations as the flow is to see them: turned and moved, if it learned them so."""
+    if not isinstance(model.flow, AugmentedFlow):
+        return x
+    own = generator(model.config.evaluation.test_seed, "turns and noise of test data", number)
+    return model.flow.augmentation.augment(x, own)
+
+
 def _computed(model: Model, test: Tensor) -> Iterator[Chunk]:
-    for start in range(0, len(test), _CHUNK):
-        x = test[start : start + _CHUNK]
+    for number, start in enumerate(range(0, len(test), _CHUNK)):
+        x = _placed(model, test[start : start + _CHUNK], number)
         yield x, model.target(x.double()).cpu(), model.log_prob(x).cpu()

@@ -8,10 +8,11 @@ import torch
 from boltzkit.config import Config
 from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
-from boltzkit.flow import RealNVPConfig
+from boltzkit.flow import AugmentedFlow, RealNVPConfig, TarFlowConfig
 from boltzkit.method.annealing.alarm import alarms
 from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
 from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
+from boltzkit.method.augmented_batches import AugmentedBatches
 from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
@@ -140,7 +141,7 @@ def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | N
 
 def check_config(config: RunConfig) -> None:
     """Refuse combinations that cannot work, in one sentence each."""
-    is_density = isinstance(config.flow, RealNVPConfig) and config.flow.statistics == "running"
+    is_density = not isinstance(config.flow, RealNVPConfig) or config.flow.statistics == "running"
     if config.objective.data == "path_gradient" and not is_density:
         raise UserError(
             "Path gradients need a RealNVP that is a density while training: set flow.statistics=running."
@@ -176,12 +177,18 @@ def build_problem(
         warm_up_steps=kind.warm_up,
         reference_share=1.0 if first.reference is None else first.reference.share,
     )
+    batches = batch_source(configs, flow, target, batched=batched, importance=importance)
+    reference = reference_source(first)
+    if isinstance(flow, AugmentedFlow):
+        batches = AugmentedBatches(batches, flow.augmentation, first.seed, "augmentation")
+        if reference is not None:
+            reference = AugmentedBatches(reference, flow.augmentation, first.seed, "of the reference")
     return Problem(
         flow,
         objective,
         target,
-        batch_source(configs, flow, target, batched=batched, importance=importance),
-        reference=reference_source(first),
+        batches,
+        reference=reference,
         centre=centre,
         validate=Validation.of(configs, target, batched=batched, importance=importance),
     )
@@ -220,5 +227,7 @@ def _check_buffers(config: RunConfig) -> None:
         raise UserError(
             f"Buffers are learned by the forward KL, not {config.objective.data}: set objective.data."
         )
+    if isinstance(config.flow, TarFlowConfig):
+        raise UserError("Learning without data is for flows on internal coordinates: set flow.kind=spline.")
     if isinstance(config.flow, RealNVPConfig) and config.flow.statistics != "running":
         raise UserError("Weights of buffers need a flow that is a density: set flow.statistics=running.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from boltzkit.energy import TargetConfig
 from boltzkit.errors import UserError, did_you_mean
-from boltzkit.flow import SPLINE_PRESETS, RealNVPConfig
+from boltzkit.flow import SPLINE_PRESETS, TARFLOW_PRESETS, RealNVPConfig
 from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.biased import ImportanceConfig, ReferenceConfig
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
@@ -16,6 +16,8 @@ __all__ = [
     "RECIPES",
     "biased",
     "biased_paper",
+    "cartesian",
+    "cartesian_paper",
     "cmt",
     "cmt_paper",
     "fab",
@@ -121,6 +123,53 @@ def biased_paper() -> RunConfig:
     )
 
 
+def cartesian() -> RunConfig:
+    """Learn a molecule (target.molecule) in Cartesian coordinates (data.path): TarFlow, forward KL and LDR-L1."""
+    return RunConfig(
+        target=MoleculeConfig(molecule="alanine-dipeptide-cartesian", one_handed=True),
+        flow=TARFLOW_PRESETS["small"],
+        data=DataConfig(samples=100_000),
+        objective=ObjectiveConfig(dispersion="l1", dispersion_weight=0.3, warm_up=2_000),
+        training=TrainingConfig(
+            steps=8_000,
+            batch=256,
+            optimiser="adamw",
+            betas=(0.9, 0.95),
+            learning_rate=1e-3,
+            weight_decay=4e-4,
+            warm_up=400,
+            clip=1.0,
+            ema=0.999,
+        ),
+        evaluation=EvaluationConfig(samples=100_000, test_samples=20_000, clip=0.002, discard=True),
+    )
+
+
+def cartesian_paper() -> RunConfig:
+    """The same with the paper's flow, steps and samples, for a GPU; its learning rate and λ_LD want tuning."""
+    base = cartesian()
+    return base.model_copy(
+        update={
+            "target": MoleculeConfig(molecule="alanine-dipeptide-cartesian"),
+            "flow": TARFLOW_PRESETS["paper"],
+            "objective": ObjectiveConfig(dispersion="l1", dispersion_weight=0.3, warm_up=100_000),
+            "training": base.training.model_copy(
+                update={
+                    "steps": 400_000,
+                    "batch": 1024,
+                    "learning_rate": 1e-4,
+                    "warm_up": 20_000,
+                    "validate_every": 5_000,
+                    "checkpoint_every": 5_000,
+                }
+            ),
+            "evaluation": EvaluationConfig(
+                samples=1_000_000, test_samples=10_000_000, clip=0.002, discard=True
+            ),
+        }
+    )
+
+
 def cmt() -> RunConfig:
     """Learn a molecule (target.molecule) from its energy alone: constrained mass transport with LDR-L1."""
     return RunConfig(
@@ -216,6 +265,8 @@ RECIPES: dict[str, Callable[[], RunConfig]] = {
     "unbiased-paper": unbiased_paper,
     "biased": biased,
     "biased-paper": biased_paper,
+    "cartesian": cartesian,
+    "cartesian-paper": cartesian_paper,
     "cmt": cmt,
     "cmt-paper": cmt_paper,
     "ta-bg": ta_bg,

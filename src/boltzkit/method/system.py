@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, PositiveFloat, Tag
 
 from boltzkit.config import Config
-from boltzkit.coordinates import InternalCoordinates
+from boltzkit.coordinates import Handedness, InternalCoordinates, centred_scale
 from boltzkit.coordinates.config import CoordinatesConfig
 from boltzkit.energy import Target, TargetConfig, build_target
 from boltzkit.errors import UserError
@@ -15,10 +15,13 @@ from boltzkit.flow import (
     Flow,
     RealNVPConfig,
     SplineFlowConfig,
+    TarFlowConfig,
     build_realnvp,
     build_spline_bijection,
+    build_tarflow,
     unit_box_base,
 )
+from boltzkit.method.one_handed import OneHanded
 from boltzkit.molecule import Molecule, read_molecule
 
 __all__ = ["FlowChoice", "MoleculeConfig", "TargetChoice", "build_energy", "build_flow_for", "molecule_of"]
@@ -37,6 +40,8 @@ class MoleculeConfig(Config):
     """Kelvin."""
     coordinates: CoordinatesConfig = CoordinatesConfig()
     """Windows of the internal coordinates."""
+    one_handed: bool = False
+    """Give mirror images, and methyls with exchanged hydrogens, no weight; flows on internal coordinates have none."""
 
     @property
     def name(self) -> str:
@@ -59,7 +64,9 @@ TargetChoice = Annotated[
 ]
 """An analytic target, or a molecule where the setting ``molecule`` is given."""
 FlowChoice = Annotated[
-    Annotated[RealNVPConfig, Tag("realnvp")] | Annotated[SplineFlowConfig, Tag("spline")],
+    Annotated[RealNVPConfig, Tag("realnvp")]
+    | Annotated[SplineFlowConfig, Tag("spline")]
+    | Annotated[TarFlowConfig, Tag("tarflow")],
     Discriminator(_kind),
 ]
 """An architecture, by its ``kind``; RealNVP where none is given."""
@@ -69,8 +76,9 @@ def build_energy(config: TargetConfig | MoleculeConfig) -> Target:
     """Return the counted energy of a target."""
     if isinstance(config, TargetConfig):
         return build_target(config)
-    energy: Target = molecule_of(config).energy(config.temperature)
-    return energy
+    molecule = molecule_of(config)
+    energy: Target = molecule.energy(config.temperature)
+    return OneHanded(energy, Handedness.of(molecule, permutations=True)) if config.one_handed else energy
 
 
 def molecule_of(config: MoleculeConfig) -> Molecule:
@@ -85,7 +93,7 @@ def _molecule(text: str, forcefield: str | None, constraints: str | None) -> Mol
 
 def build_flow_for(
     target: TargetConfig | MoleculeConfig,
-    flow: RealNVPConfig | SplineFlowConfig,
+    flow: RealNVPConfig | SplineFlowConfig | TarFlowConfig,
     seeds: tuple[int, ...],
     *,
     batched: bool,
@@ -93,13 +101,18 @@ def build_flow_for(
     """Build a flow on the target's configurations; ``batched`` makes each seed a replica."""
     if isinstance(flow, RealNVPConfig):
         if isinstance(target, MoleculeConfig):
-            raise UserError(f"RealNVP does not model molecules: set flow.kind=spline for {target.name}.")
+            raise UserError(
+                f"RealNVP does not model molecules: set flow.kind to spline or tarflow for {target.name}."
+            )
         (dim,) = build_target(target).event_shape
         return build_realnvp(flow, dim, seeds, batched)
     if not isinstance(target, MoleculeConfig):
-        raise UserError(f"A spline flow models molecules, not {target.name}: set flow.kind=realnvp.")
+        raise UserError(f"Such a flow models molecules, not {target.name}: set flow.kind=realnvp.")
     if batched:
-        raise UserError("Spline flows have no replicas: train them one by one.")
+        raise UserError("Flows of molecules have no replicas: train them one by one.")
+    if isinstance(flow, TarFlowConfig):
+        molecule = molecule_of(target)
+        return build_tarflow(flow, molecule.n_atoms, seeds[0], centred_scale(molecule.positions)).float()
     coordinates = InternalCoordinates.of(molecule_of(target), target.coordinates)
     bijection = build_spline_bijection(flow, coordinates.kinds, seeds[0])
     chain = Chain([*bijection.links, coordinates])

@@ -10,7 +10,7 @@ from torch import Tensor
 from boltzkit.data import Dataset, LabelledData, load_labelled, read_samples
 from boltzkit.energy import Target
 from boltzkit.ensemble import Ensemble
-from boltzkit.flow import Flow
+from boltzkit.flow import AugmentedFlow, Flow
 from boltzkit.method.biased import held_out_part
 from boltzkit.method.config import RunConfig
 from boltzkit.method.system import MoleculeConfig, molecule_of
@@ -88,7 +88,10 @@ class Validation:
         The NLL over samples inside the support and how many lie outside; with energies also the dispersion E|f − c|
         and the forward ESS, which see overfitting where the training batch does not.
         """
-        log_prob = flow.log_prob(self.x)
+        x = self.x
+        if isinstance(flow, AugmentedFlow):
+            x = flow.augmentation.augment(x, generator(0, "validation of an augmented flow"))
+        log_prob = flow.log_prob(x)
         inside = log_prob != -torch.inf
         mass = inside.double() if self.weights is None else torch.where(inside, self.weights, 0.0)
         total = (torch.where(inside, log_prob, 0.0).to(torch.float64) * mass).sum(-1)

@@ -45,11 +45,11 @@ class PathGradientForwardKL:
         Args:
             flow: the model.
             x: samples of the target, ``(..., batch, *event)``.
-            gradient: ∂u/∂x at x, same shape.
+            gradient: ∂u/∂x at x, same shape; of augmented data that of the augmented energy.
             weights: optional importance weights, ``(..., batch)``.
         """
         z, log_det = flow.bijection.inverse(x)
-        log_prob = flow.base.log_prob(z) + log_det
+        log_prob = flow.corrected(x, flow.base.log_prob(z) + log_det)
         keep = log_prob != -torch.inf
         # A force that is not finite must not reach the gradient of a sample that is left out: 0 · NaN is NaN.
         force = torch.where(keep.unsqueeze(-1), _latent_force(flow, z, x, gradient), 0.0)

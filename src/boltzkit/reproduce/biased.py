@@ -36,10 +36,11 @@ __all__ = ["SCALES", "BiasedScale", "biased_experiment"]
 _MOLECULE = "alanine-dipeptide"
 _EXPLANATION = (
     "The biased data are short trajectories from four minima; a proposal learns them by the forward KL, in the block "
-    "'LDR proposal' with LDR-L1 beside it, and is the same for all rows and seeds of a block. IS samples are drawn from "
-    "it and weighed: so many energy evaluations, beside those of the biased data. 'on IS': the dispersion is measured on "
-    "these samples; 'on both': on a 50:50 mixture with the biased data. In the block of unbiased samples there is no "
-    "importance sampling: the data term learns those few samples, and the biased data enter the dispersion alone. "
+    "'LDR proposal' with LDR-L1 beside it, and is the same for all rows and seeds of a block. IS samples are drawn "
+    "from it and weighed: so many energy evaluations, beside those of the biased data. 'on IS': the dispersion is "
+    "measured on these samples; 'on both': on a 50:50 mixture with the biased data. In the block of unbiased samples "
+    "there is no importance sampling: the data term learns those few samples, and the biased data enter the "
+    "dispersion alone. "
 )
 
 

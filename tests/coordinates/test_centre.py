@@ -1,4 +1,4 @@
-"""The augmented target: its constants against closed forms, and what each correction costs a perfect model."""
+"""The law of the centre: its constants against closed forms, and what each correction costs a perfect model."""
 
 import math
 
@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from boltzkit.coordinates import rigid_body_log_volume
-from boltzkit.energy import AugmentedEnergy, Harmonic, Target
-from boltzkit.energy.augmented import centre_energy
-from boltzkit.errors import UserError
+from boltzkit.coordinates.centre import centre_energy
+from boltzkit.energy import Target
 from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights, ess_interval
 
@@ -39,6 +38,20 @@ class Springs(Target):
         return (noise - noise.mean(-2, keepdim=True)) / math.sqrt(STIFFNESS * self.n_atoms)
 
 
+class Augmented(Target):
+    """The energy −log p_aug of configurations whose centre moves."""
+
+    name = "augmented"
+
+    def __init__(self, target: Target, correction: str = "gaussian") -> None:
+        self.target, self.event_shape, self.correction = target, target.event_shape, correction
+
+    def _energy(self, x: Tensor) -> Tensor:
+        centre = x.mean(-2)
+        inside = self.target(x - centre.unsqueeze(-2))
+        return inside + centre_energy(centre, self.event_shape[0], SIGMA, self.correction)
+
+
 def log_z_of_a_quadratic(target: Target) -> float:
     """Return log Z of a quadratic energy by its Hessian."""
     size = target.event_shape.numel()
@@ -51,7 +64,7 @@ def log_z_of_a_quadratic(target: Target) -> float:
 @pytest.mark.parametrize("n_atoms", [1, 2, 3, 6])
 def test_log_z_is_that_over_centred_coordinates(n_atoms):
     springs = Springs(n_atoms)
-    found = log_z_of_a_quadratic(AugmentedEnergy(springs, SIGMA))
+    found = log_z_of_a_quadratic(Augmented(springs))
     assert found == pytest.approx(springs.log_z_centred, abs=1e-9)
     if n_atoms > 1:  # Control: without the constant it would be off by this much.
         assert 1.5 * math.log(n_atoms) > 1
@@ -75,12 +88,12 @@ def test_ess_of_a_perfect_model_is_one_or_three_fifths(n_atoms):
     draw = generator(0, "samples")
     shifts = SIGMA * torch.randn(n, 1, 3, generator=draw, dtype=torch.float64)
     x = springs.sample_centred(n, draw) + shifts
-    gaussian = AugmentedEnergy(springs, SIGMA)
+    gaussian = Augmented(springs)
     log_prob = -gaussian(x) - springs.log_z_centred
     weights = LogWeights.from_samples(log_prob, gaussian(x))
     assert weights.ess_fraction == pytest.approx(1.0, abs=1e-9)
     assert weights.log_mean() == pytest.approx(springs.log_z_centred, abs=1e-9)
-    chi = LogWeights.from_samples(log_prob, AugmentedEnergy(springs, SIGMA, "chi")(x))
+    chi = LogWeights.from_samples(log_prob, Augmented(springs, "chi")(x))
     estimate = ess_interval(chi)
     assert estimate.value == pytest.approx(0.6, abs=4 * estimate.standard_error)
     assert 4 * estimate.standard_error < 0.01  # 3/5 is told apart from 0.59 or 0.61
@@ -93,10 +106,10 @@ def test_chi_is_the_published_correction():
     x = torch.randn(30, 4, 3, generator=generator(0, "points"), dtype=torch.float64)
     squared = (x.mean(-2) ** 2).sum(-1)
     published = squared / (2 * SIGMA**2) - torch.log(squared / (math.sqrt(2) * SIGMA**3 * math.gamma(1.5)))
-    apart = AugmentedEnergy(springs, SIGMA, "chi")(x) - springs(x) - published
+    apart = Augmented(springs, "chi")(x) - springs(x) - published
     assert apart.std() <= 1e-8
     # Control: the Gaussian correction is another function.
-    assert (AugmentedEnergy(springs, SIGMA)(x) - springs(x) - published).std() > 0.1
+    assert (Augmented(springs)(x) - springs(x) - published).std() > 0.1
 
 
 def test_density_of_the_centre_is_normalised():
@@ -108,47 +121,6 @@ def test_density_of_the_centre_is_normalised():
         assert float(total) == pytest.approx(7**-1.5, rel=1e-9)
 
 
-def test_energy_and_gradient():
-    class Pinned(Springs):
-        """Not the same everywhere in space: the augmented energy sees the centred configuration."""
-
-        def _energy(self, x: Tensor) -> Tensor:
-            return super()._energy(x) + (x[..., 0, :] ** 4).sum(-1)
-
-    target = AugmentedEnergy(Pinned(3), SIGMA)
-    x = torch.randn(5, 3, 3, generator=generator(0, "points"), dtype=torch.float64)
-    shift = torch.tensor([0.3, -0.1, 0.2], dtype=torch.float64)
-    centred = x - x.mean(-2, keepdim=True)
-    expected = float((shift**2).sum()) / (2 * SIGMA**2)
-    torch.testing.assert_close(target(centred + shift) - target(centred), torch.full((5,), expected).double())
-    assert torch.autograd.gradcheck(target, (x.requires_grad_(),))
-
-
-def test_evaluations_are_counted_here_and_inside():
-    springs = Springs(3)
-    target = AugmentedEnergy(springs, SIGMA)
-    target(torch.zeros(2, 4, 3, 3))
-    target.energy_and_gradient(torch.ones(5, 3, 3))
-    assert target.evaluations == springs.evaluations == 13
-    assert target.name == "springs"
-    assert target.log_z is None
-    assert not target.can_sample
-
-
-def test_failed_samples_stay_failed():
-    x = torch.zeros(3, 2, 3, dtype=torch.float64)
-    x[1, 0, 0] = torch.nan
-    energy = AugmentedEnergy(Springs(2), SIGMA)(x)
-    assert energy.isnan().tolist() == [False, True, False]
-    # The χ₃ law has no density where the centre is at the origin: weight zero, not a made-up number.
-    assert AugmentedEnergy(Springs(2), SIGMA, "chi")(x[:1]).isposinf().all()
-
-
-def test_mistakes_are_named():
-    with pytest.raises(UserError, match="only positions of atoms"):
-        AugmentedEnergy(Harmonic(torch.eye(3)), SIGMA)
-    for sigma in (0.0, -1.0, math.nan):
-        with pytest.raises(UserError, match="standard deviation of its centre above zero"):
-            AugmentedEnergy(Springs(2), sigma)
-    with pytest.raises(UserError, match=r"shape \(2, 3\)"):
-        AugmentedEnergy(Springs(2), SIGMA)(torch.zeros(4, 3, 3))
+def test_the_chi_law_has_no_density_at_the_origin():
+    assert centre_energy(torch.zeros(1, 3), 2, SIGMA, "chi").isposinf().all()
+    assert centre_energy(torch.zeros(1, 3), 2, SIGMA).isfinite().all()
