@@ -113,6 +113,7 @@ def test_bad_values_are_named(content, parts):
         ("optimiser.learning_rate=1e-4", {"optimiser": {"learning_rate": 1e-4}}),
         ("optimiser.betas=[0.5, 0.6]", {"optimiser": {"betas": [0.5, 0.6]}}),
         ('second={"learning_rate": 2}', {"second": {"learning_rate": 2}}),
+        ("second.learning_rate=2", {"second": {"learning_rate": 2}}),
     ],
 )
 def test_overrides_take_json_and_text(assignment, expected):
@@ -136,7 +137,8 @@ def test_overrides_leave_the_rest_and_the_original_alone():
         ("optimizer.learning_rate=3", "there is no group 'optimizer'. Did you mean 'optimiser'?"),
         ("optimiser.learning_rte=3", "there is no setting 'learning_rte'. Did you mean 'learning_rate'?"),
         ("steps.more=3", "'steps' is not a group"),
-        ("second.learning_rate=3", "'second' is not a group"),
+        ("second.learning_rte=3", "there is no setting 'second.learning_rte'. Did you mean 'learning_rate'?"),
+        ("path.more=3", "path = {'more': 3} is not valid"),
         ("steps=soon", "--set: steps = 'soon' is not valid"),
         ("optimiser.learning_rate=NaN", "not valid"),
         ("optimiser.learning_rate=Infinity", "not valid"),

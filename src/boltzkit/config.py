@@ -27,13 +27,18 @@ class Config(BaseModel):
             raise UserError(_sentence(cls, error, source)) from error
 
     def with_overrides(self, assignments: Iterable[str]) -> Self:
-        """Return a copy with ``a.b=value`` assignments applied; values are JSON or plain text."""
+        """Return a copy with ``a.b=value`` assignments applied; values are JSON or plain text.
+
+        A group that is not there yet is made by the first assignment into it, and a group of another kind
+        (``flow.kind=tarflow``) begins with that kind's defaults.
+        """
         content = self.model_dump(mode="json")
+        fresh: list[dict[str, Any]] = []
         for assignment in assignments:
             key, separator, text = assignment.partition("=")
             if not separator or not key:
                 raise UserError(f"--set takes key=value, for example seed=1, not '{assignment}'.")
-            _assign(content, key.strip().split("."), _value(text.strip()), key.strip())
+            _assign(content, key.strip().split("."), _value(text.strip()), key.strip(), fresh)
         return type(self).parse(content, source="--set")
 
 
@@ -44,16 +49,24 @@ def _value(text: str) -> Any:
         return None if text == "None" else text
 
 
-def _assign(content: Any, path: list[str], value: Any, key: str) -> None:
+def _assign(content: Any, path: list[str], value: Any, key: str, fresh: list[dict[str, Any]]) -> None:
+    """Put a value in its place; groups that are fresh are incomplete, and checked when all of it is parsed."""
     *parents, last = path
     for name in parents:
         if not isinstance(content, dict) or name not in content:
             raise UserError(f"--set {key}: there is no group '{name}'." + _suggest(name, content))
+        if content[name] is None:
+            content[name] = {}
+            fresh.append(content[name])
         content = content[name]
     if not isinstance(content, dict):
         raise UserError(f"--set {key}: '{parents[-1]}' is not a group of settings.")
-    if last not in content:
+    is_fresh = any(content is group for group in fresh)
+    if last not in content and not is_fresh:
         raise UserError(f"--set {key}: there is no setting '{last}'." + _suggest(last, content))
+    if last == "kind" and content.get(last) != value:
+        content.clear()
+        fresh.append(content)
     content[last] = value
 
 

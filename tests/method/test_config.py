@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from boltzkit.errors import UserError
-from boltzkit.method import ObjectiveConfig, RunConfig, TuneConfig, fit, fit_side_by_side
+from boltzkit.flow import TarFlowConfig
+from boltzkit.method import ObjectiveConfig, RunConfig, TuneConfig, find_recipe, fit, fit_side_by_side
 from boltzkit.method.fit import check_config
 from boltzkit.objective import ForwardKL, PathGradientForwardKL, ReverseKL
 
@@ -151,3 +152,12 @@ def test_runs_that_differ_in_more_than_weights_and_seed_do_not_train_side_by_sid
     with pytest.raises(UserError, match="differ in seed and loss weights only"):
         fit_side_by_side([tiny(), tiny(assignment)], tmp_path / "a")
     assert not (tmp_path / "a").exists()
+
+
+def test_another_kind_of_flow_begins_with_its_own_defaults():
+    config = find_recipe("unbiased").with_overrides(["flow.kind=tarflow", "flow.layers=2"])
+    assert config.flow == TarFlowConfig(layers=2)
+    with pytest.raises(UserError, match=r"there is no setting 'flow\.pairs'"):
+        find_recipe("unbiased").with_overrides(["flow.kind=tarflow", "flow.pairs=2"])
+    # The kind that is there already changes nothing.
+    assert find_recipe("unbiased").with_overrides(["flow.kind=spline"]) == find_recipe("unbiased")

@@ -18,7 +18,7 @@ def test_a_recipe_is_valid_and_survives_json(name):
     assert RECIPES[name].__doc__.count("\n") == 0
 
 
-ON_MOLECULES = ("unbiased", "cmt", "ta-bg", "fab")
+ON_MOLECULES = ("unbiased", "biased", "cartesian", "cmt", "ta-bg", "fab")
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if not name.startswith(ON_MOLECULES)])

@@ -1,6 +1,7 @@
 """Where the batches of a training come from: data, the flow itself, or buffers of its samples."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -77,9 +78,11 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
     if isinstance(config.target, MoleculeConfig):
         split = _dataset(config).split("train")
         temperature, n = config.target.temperature, min(config.data.samples, len(split))
-        return load_labelled(
-            split, temperature, n, seed=config.seed, gradients=gradients, biased=config.data.biased
+        stored = gradients and "forces" in split.about.columns
+        data = load_labelled(
+            split, temperature, n, seed=config.seed, gradients=stored, biased=config.data.biased
         )
+        return _with_gradients(data, target) if gradients and not stored else data
     if config.data.path is None:
         x = target.sample(config.data.samples, generator(config.seed, "training data"))
         source = target.name
@@ -89,6 +92,13 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
     return LabelledData.label(x, target, gradients=gradients, source=source)
 
 
+def _with_gradients(data: LabelledData, target: Target) -> LabelledData:
+    """Return data with ∂u/∂x, computed where no forces are stored; costs one energy evaluation per sample."""
+    parts = [target.energy_and_gradient(x)[1].to(data.x) for x in torch.split(data.x, _CHUNK)]
+    return replace(data, gradient=torch.cat(parts))
+
+
+_CHUNK = 10_000
 _IN_MEMORY = 1_000_000
 """Samples up to which a dataset is held in memory."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from boltzkit.reproduce.biased import SCALES as BIASED_SCALES
 from boltzkit.reproduce.biased import biased_experiment
+from boltzkit.reproduce.cartesian import CARTESIAN_STUDIES, plan_cartesian
 from boltzkit.reproduce.experiment import Experiment
 from boltzkit.reproduce.gmm import SCALES as GMM_SCALES
 from boltzkit.reproduce.gmm import gmm_experiment
@@ -45,6 +46,10 @@ EXPERIMENTS: dict[str, Entry] = {
     **{
         name: Entry(study.title, tuple(study.scales), partial(_unbiased, study))
         for name, study in STUDIES.items()
+    },
+    **{
+        name: Entry(study.title, tuple(study.scales), partial(plan_cartesian, study))
+        for name, study in CARTESIAN_STUDIES.items()
     },
     "aldp-biased": Entry("Alanine dipeptide from biased data", tuple(BIASED_SCALES), biased_experiment),
 }

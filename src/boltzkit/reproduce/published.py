@@ -5,7 +5,7 @@ NLL in the published convention, ESS in percent, Ramachandran and TICA divergenc
 
 from collections.abc import Mapping
 
-__all__ = ["BIASED", "LD_VARIANTS", "UNBIASED", "Numbers"]
+__all__ = ["BIASED", "CARTESIAN", "LD_VARIANTS", "UNBIASED", "Numbers"]
 
 Numbers = Mapping[str, tuple[float, float]]
 
@@ -90,3 +90,19 @@ BIASED: Mapping[int, Mapping[str, Numbers]] = {
     },
 }  # fmt: skip
 """Training on biased data of alanine dipeptide: importance samples, method."""
+
+
+def _cartesian(text: str) -> Numbers:
+    keys = ("nll", "ess", "ram", "ram_rw", "energy_w2")
+    pairs = [pair.split() for pair in text.split(",")]
+    return {key: (float(mean), float(spread)) for key, (mean, spread) in zip(keys, pairs, strict=True)}
+
+
+CARTESIAN: Mapping[str, Numbers] = {
+    "forward-kl-chi": _cartesian("-219.583 0.051, 19.40 0.80, 29.3 2.9, 28.7 0.6, 151 20"),
+    "forward-kl": _cartesian("-219.583 0.050, 27.32 1.28, 29.3 3.0, 25.1 0.8, 143 9"),
+    "path-gradient": _cartesian("-218.528 0.090, 10.31 0.86, 104 11, 47.7 9.5, 177 15"),
+    "ldr-l2": _cartesian("-219.815 0.034, 35.89 1.69, 25.0 3.5, 17.9 1.0, 92.7 22.0"),
+    "ldr-l1": _cartesian("-219.800 0.044, 35.75 1.63, 21.6 0.8, 20.7 2.3, 115 33"),
+}
+"""TarFlow on Cartesian coordinates of alanine dipeptide, 10⁵ samples."""

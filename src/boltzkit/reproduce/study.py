@@ -30,6 +30,7 @@ __all__ = [
     "Scale",
     "Study",
     "checked_dataset",
+    "checked_samples",
     "plan",
     "run_of",
     "tuning_of",
@@ -216,14 +217,18 @@ def tuning_of(scale: Scale, length: Length, method: Method) -> TuneConfig:
 
 def checked_dataset(molecule: str, scale: Scale, data: Path | None) -> Path:
     """Return the dataset's folder if it has what the scale needs."""
-    most = max(scale.sizes)
+    return checked_samples(molecule, data, max(scale.sizes), scale.evaluation.test_samples)
+
+
+def checked_samples(molecule: str, data: Path | None, most: int, test: int) -> Path:
+    """Return the dataset's folder if it has so many training samples, and some for validation and test."""
     if data is None or not (data / "manifest.json").is_file():
         folder = f"data/{molecule}" if data is None else str(data)
         command = f"boltzkit simulate {molecule} --out {folder} --samples"
         found = "Give a dataset with --data" if data is None else f"There is no dataset in {data}"
         raise UserError(
             f"{found}: make one with '{command} {most * 5 // 4} --set validation=0.2' and "
-            f"'{command} {scale.evaluation.test_samples} --split test --seed 1'."
+            f"'{command} {test} --split test --seed 1'."
         )
     dataset = Dataset.open(data, molecule_of(MoleculeConfig(molecule=molecule)))
     for split, least in zip(SPLITS, (most, 1, 2), strict=True):

@@ -1,0 +1,63 @@
+"""Tables of Cartesian flows: rows of equal time, and a smoke run of the dearest of them."""
+
+from pathlib import Path
+
+import pytest
+
+from boltzkit.method import RunConfig
+from boltzkit.method.fit import check_config
+from boltzkit.molecule import read_molecule
+from boltzkit.reproduce import EXPERIMENTS, cartesian
+from boltzkit.reproduce.cartesian import CARTESIAN_STUDIES, plan_cartesian
+from boltzkit.reproduce.cell import run_cell
+from boltzkit.reproduce.published import CARTESIAN
+from boltzkit.simulate import BatchedSimulation, TemperingConfig, simulate_batched
+
+
+def planned(study, scale, monkeypatch):
+    monkeypatch.setattr(cartesian, "checked_samples", lambda molecule, data, most, test: data)
+    return plan_cartesian(study, scale, Path("data"), "cpu", Path("out")).rows
+
+
+@pytest.mark.parametrize("name", CARTESIAN_STUDIES)
+def test_every_scale_plans_valid_runs(name, monkeypatch):
+    study = CARTESIAN_STUDIES[name]
+    assert name in EXPERIMENTS
+    for scale in study.scales:
+        rows = planned(study, scale, monkeypatch)
+        assert len({row.cell.key for row in rows}) == len(rows) == 6
+        for row in rows:
+            check_config(row.cell.config)
+            assert RunConfig.parse(row.cell.config.model_dump(mode="json")) == row.cell.config
+        steps = {row.cell.key.split("-", 1)[1]: row.cell.config.training.steps for row in rows}
+        assert steps["path-gradient"] < steps["forward-kl"] == steps["ldr-l1"]
+        assert rows[0].cell.config.flow.correction == "chi"
+
+
+def test_the_paper_scale_is_the_papers(monkeypatch):
+    rows = planned(CARTESIAN_STUDIES["aldp-cartesian"], "paper", monkeypatch)
+    config = rows[1].cell.config
+    training = config.training
+    assert (training.steps, training.batch, training.optimiser) == (400_000, 1024, "adamw")
+    assert (training.betas, training.weight_decay, training.clip) == ((0.9, 0.95), 4e-4, 1.0)
+    assert (config.data.samples, config.evaluation.samples) == (100_000, 1_000_000)
+    assert rows[3].cell.config.objective.warm_up == 100_000
+    assert (config.evaluation.clip, config.evaluation.discard) == (0.002, True)
+    assert rows[1].paper["ess"] == (27.32, 1.28)
+    assert set(CARTESIAN) == {row.cell.key.split("-", 1)[1] for row in rows[:-1]}
+
+
+def test_path_gradients_with_dispersion_run(tmp_path):
+    molecule = read_molecule("ACE-NME", None, None)
+    config = BatchedSimulation(
+        samples=320, equilibration=20, segment=10, validation=0.25, tempering=TemperingConfig(walkers=32)
+    )
+    simulate_batched(molecule, config, tmp_path / "data", lambda text: None)
+    test = {"split": "test", "validation": 0.0, "tempering": TemperingConfig(walkers=32, seed=1)}
+    simulate_batched(molecule, config.model_copy(update=test), tmp_path / "data", lambda text: None)
+    study = CARTESIAN_STUDIES["nma-cartesian"]
+    rows = plan_cartesian(study, "smoke", tmp_path / "data", "cpu", tmp_path).rows
+    result = run_cell(rows[-1].cell, tmp_path / "cells", lambda text: None)
+    assert [run["seed"] for run in result["runs"]] == [0, 1]
+    assert result["runs"][0]["mirror_images"] == 0  # N-methylacetamide has no stereocentre
+    assert result["runs"][0]["paper_nll"] is not None
