@@ -1,17 +1,22 @@
 """Learning from biased data in two stages: everything real, only small."""
 
 import contextlib
+import math
 
+import numpy as np
 import pytest
 import torch
 
 from boltzkit.cli import main
+from boltzkit.data import About, DatasetWriter
+from boltzkit.data.energies import PotentialEnergy
+from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import fit, load
 from boltzkit.method.fit import build_problem
 from boltzkit.method.recipes import find_recipe
 from boltzkit.method.refinement import proposal_run
-from boltzkit.method.source import reference_source
+from boltzkit.method.source import reference_source, training_data
 from boltzkit.molecule import find_molecule
 from boltzkit.simulate import MinimaSearch, SeededSimulation, simulate_seeded
 from boltzkit.storage import read_json
@@ -177,3 +182,39 @@ def test_the_papers_proposal_has_the_forward_kl_alone(tiny):
     first = proposal_run(tiny("importance.dispersion=none"))
     assert (first.objective.dispersion, first.objective.data_weight) == ("none", 1.0)
     assert (first.importance, first.reference) == (None, None)
+
+
+def test_frames_with_a_known_bias_are_drawn_by_weight(tmp_path):
+    molecule = find_molecule(NAME)
+    generator = torch.Generator().manual_seed(0)
+    positions = molecule.positions.float() + 0.002 * torch.randn(600, 22, 3, generator=generator)
+    x = positions.numpy()
+    # A bias of −kT log 3 on every other frame: they were seen three times too often.
+    bias = np.where(np.arange(600) % 2 == 0, -math.log(3) * BOLTZMANN * 300, 0.0)
+    about = About.of(molecule, 300.0, bias="a planted bias", optional=("bias",))
+    with DatasetWriter(tmp_path / "data", about) as writer:
+        columns = {
+            "positions": x,
+            "energy": PotentialEnergy(molecule)(x),
+            "trajectory": np.zeros(600),
+            "frame": np.arange(600),
+            "bias": bias,
+        }
+        writer.append("all", "train", columns)
+    words = [f"data.path={tmp_path / 'data'}", "data.samples=40000", "importance=null"]
+    config = find_recipe("biased").with_overrides([*words, "data.weighted=true"])
+    data = training_data(config, molecule.energy())
+    favoured = float((data.rows % 2 == 0).double().mean())
+    assert favoured == pytest.approx(0.25, abs=4 * math.sqrt(0.25 * 0.75 / 40_000))
+    assert data.size == 40_000
+    # Control: without weights every frame counts the same.
+    plain = training_data(
+        find_recipe("biased").with_overrides(words).with_overrides(["data.samples=600"]), None
+    )
+    assert plain.rows is None
+
+
+def test_frames_without_weights_cannot_be_drawn_by_weight(tiny):
+    config = tiny("importance=null", "data.weighted=true")
+    with pytest.raises(UserError, match=r"cannot be drawn by weight.*reference\.path"):
+        training_data(config, None)

@@ -38,6 +38,8 @@ class DataConfig(Config):
     """How many validation samples to draw or take."""
     biased: bool = False
     """Take samples of a molecule that do not follow its Boltzmann distribution."""
+    weighted: bool = False
+    """Draw such samples by the weights that their known bias or temperature gives them, so that they follow it."""
 
     @property
     def judged_by(self) -> str | None:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import torch
 
-from boltzkit.data import Dataset, EpochBatches, LabelledData, StoredBatches, load_labelled, read_samples
+from boltzkit.data import (
+    Dataset,
+    EpochBatches,
+    LabelledData,
+    StoredBatches,
+    assign,
+    load_labelled,
+    read_samples,
+)
 from boltzkit.energy import Target
 from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
@@ -18,6 +26,7 @@ from boltzkit.method.fab.replay import ReplayBatches
 from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.objective import Batch, draw_batch
 from boltzkit.randomness import generator
+from boltzkit.weights import LogWeights
 
 __all__ = ["batch_source", "reference_source", "training_data"]
 
@@ -78,6 +87,8 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
     if isinstance(config.target, MoleculeConfig):
         split = _dataset(config).split("train")
         temperature, n = config.target.temperature, min(config.data.samples, len(split))
+        if config.data.weighted:
+            return _drawn_by_weight(config, split, temperature)
         stored = gradients and "forces" in split.about.columns
         data = load_labelled(
             split, temperature, n, seed=config.seed, gradients=stored, biased=config.data.biased
@@ -90,6 +101,20 @@ def training_data(config: RunConfig, target: Target) -> LabelledData:
         x = read_samples(Path(config.data.path), target)[: config.data.samples]
         source = config.data.path
     return LabelledData.label(x, target, gradients=gradients, source=source)
+
+
+def _drawn_by_weight(config: RunConfig, split: Dataset, temperature: float) -> LabelledData:
+    """Return biased samples drawn by weight, with repeats; refused where weights are unknown or hopeless."""
+    assignment = assign(split, temperature)
+    if not assignment.data_term or assignment.weights.log_weight is None:
+        raise UserError(
+            f"{split.folder} cannot be drawn by weight. {assignment.reason} Use the recipe biased, or give it as "
+            "reference.path beside unbiased data."
+        )
+    data = load_labelled(split, temperature, biased=True)
+    weights = LogWeights(assignment.weights.log_weight, {})
+    rows = weights.resample(config.data.samples, generator(config.seed, "samples by weight"))
+    return replace(data, rows=rows)
 
 
 def _with_gradients(data: LabelledData, target: Target) -> LabelledData:
@@ -108,7 +133,9 @@ def _is_large(config: RunConfig) -> bool:
 
     A part is drawn once and held in memory, whatever its size: windows know no parts.
     """
-    if not isinstance(config.target, MoleculeConfig) or config.data.samples <= _IN_MEMORY:
+    if not isinstance(config.target, MoleculeConfig) or config.data.weighted:
+        return False
+    if config.data.samples <= _IN_MEMORY:
         return False
     return _IN_MEMORY < len(_dataset(config).split("train")) <= config.data.samples
 

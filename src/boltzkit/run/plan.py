@@ -117,9 +117,24 @@ def _bounded(value: float, low: float, high: float) -> float:
 
 
 def planned_training(
-    request: Request, method: str, data: str | None, molecule: str, n_atoms: int
+    request: Request,
+    method: str,
+    data: str | None,
+    molecule: str,
+    n_atoms: int,
+    *,
+    weighted: bool = False,
 ) -> RunConfig:
-    """Return the training, before its steps are fitted to the time."""
+    """Return the training, before its steps are fitted to the time.
+
+    Args:
+        request: what is asked for.
+        method: how to train.
+        data: folder of the dataset.
+        molecule: its name, or the folder it is kept in.
+        n_atoms: its size.
+        weighted: whether biased data have weights that let them stand for the target.
+    """
     target = MoleculeConfig(molecule=molecule, temperature=request.temperature)
     if molecule == request.molecule:
         target = target.model_copy(
@@ -137,7 +152,13 @@ def planned_training(
     }
     if method == "cmt" and request.evaluations is not None and base.annealing is not None:
         update["annealing"] = base.annealing.model_copy(update={"evaluations": request.evaluations})
-    if base.importance is not None:
+    if base.importance is not None and weighted:
+        # Frames with fair weights stand for the target themselves; all of them still teach by their energies.
+        update["importance"] = None
+        update["data"] = DataConfig(
+            path=data, samples=300_000, validation_samples=10_000, biased=True, weighted=True
+        )
+    elif base.importance is not None:
         drawn = round(_bounded(_IMPORTANCE_PER_MINUTE * request.minutes, 10_000, 200_000))
         update["importance"] = base.importance.model_copy(update={"samples": drawn})
     return base.model_copy(update=update)
@@ -146,6 +167,7 @@ def planned_training(
 def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     """Return a training whose steps fill a time."""
     stages = 1.0 if config.importance is None else 1.0 + _REFERENCE_COST
+    stages = _REFERENCE_COST if config.importance is None and config.reference is not None else stages
     steps = int(_bounded(seconds / (stages * step), _FEWEST_STEPS, _MOST_STEPS))
     warm_up = config.objective.warm_up and steps // 10
     update = {

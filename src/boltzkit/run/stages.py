@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boltzkit.data import About, Dataset, DatasetWriter, Labeller
+from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
 from boltzkit.ensemble import Ensemble, draw_effective
 from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
@@ -24,6 +24,8 @@ Tell = Callable[[str], None]
 
 _SAMPLES_PER_MINUTE = 20_000
 _FEWEST_SAMPLES = 100_000
+_FAIR = 5_000
+"""Effective frames from which weighted ones teach better than importance samples of a flow that learned them all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,12 @@ def _training(
     typed = Path(request.molecule).exists()
     name = str(folder.molecule.resolve()) if typed else request.molecule
     place = None if data is None else str(data.folder)
-    config = planned_training(request, plan.method, place, name, molecule.n_atoms)
+    weighted = False
+    if plan.method == "biased" and data is not None:
+        assignment = assign(data.split("train"), request.temperature)
+        weighted = assignment.data_term and assignment.weights.effective >= _FAIR
+        tell(assignment.reason)
+    config = planned_training(request, plan.method, place, name, molecule.n_atoms, weighted=weighted)
     share = training_share(plan.method)
     budget = max(60 * request.minutes * share, seconds - (1 - share) * 60 * request.minutes)
     step = seconds_per_step(config)
