@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from boltzkit.data import autocorrelation_time
 from boltzkit.energy import Target
-from boltzkit.simulate import PlainSpace, Tempering, TemperingConfig, autocorrelation_time
+from boltzkit.simulate import PlainSpace, Tempering, TemperingConfig
 from boltzkit.simulate.agreement import conditional_mean
 
 RUNS, WALKERS, FRAMES = 40, 16, 100

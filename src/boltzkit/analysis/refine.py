@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from boltzkit.data import autocorrelation_time
 from boltzkit.energy import Target
 from boltzkit.ensemble.sampling import draw
 from boltzkit.errors import UserError
 from boltzkit.flow import Flow
 from boltzkit.randomness import generator
-from boltzkit.simulate import PlainSpace, Space, autocorrelation_time
+from boltzkit.simulate import PlainSpace, Space
 from boltzkit.simulate.agreement import conditional_mean
 from boltzkit.simulate.moves import hamiltonian
 from boltzkit.simulate.space import Evaluated

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from boltzkit.benchmark.timing import interleaved, on_threads
+from boltzkit.data import autocorrelation_time
 from boltzkit.errors import UserError
 from boltzkit.molecule import Backbone, Molecule, read_molecule
-from boltzkit.simulate import CartesianSpace, Tempering, TemperingConfig, autocorrelation_time
+from boltzkit.simulate import CartesianSpace, Tempering, TemperingConfig
 from boltzkit.simulate.dynamics import DynamicsConfig, Engine, PhasePoints, thermal_velocities
 from boltzkit.simulate.engines import make_engine, settled
 from boltzkit.storage import write_bytes

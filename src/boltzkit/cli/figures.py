@@ -61,12 +61,14 @@ def whole_number(value: float, option: str) -> int:
 def measured(value: float, error: float) -> str:
     """Return a value with its standard error, both to the second digit of the error.
 
-    >>> measured(2.71704, 0.0123), measured(-3.0, float("nan"))
-    ('2.717 ± 0.012', '-3.000 ± nan')
+    >>> measured(2.71704, 0.0123), measured(-3.0, float("nan")), measured(4.2e-60, 3.3e-60)
+    ('2.717 ± 0.012', '-3.000 ± nan', '4.2e-60 ± 3.3e-60')
     """
     if not (math.isfinite(error) and error > 0):
         return f"{number(value)} ± {number(error)}"
     digits = max(0, 1 - math.floor(math.log10(error)))
+    if digits > 9 and abs(value) < 1e-6:
+        return f"{value:.1e} ± {error:.1e}"
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 

@@ -33,7 +33,7 @@ def simulate(
 ) -> None:
     """Draw samples of a molecule into a dataset, with energies.
 
-    Four protocols make data:
+    Six protocols make data:
 
     - `batched`: thousands of walkers move at once on the batched force field, by short Hamiltonian trajectories, turns
       about bonds and, where asked for, swaps between temperatures; each move has an exact accept step. The fastest way
@@ -42,9 +42,13 @@ def simulate(
     - `replica-exchange`: OpenMM dynamics at several temperatures that exchange; the samples at the target's are stored.
     - `seeded`: many short trajectories from given structures, or from minima that are looked for. Biased: how often a
       basin occurs follows from the starts, and the manifest says so.
+    - `metadynamics`: OpenMM walkers fill the free-energy surface over one or two torsions, well-tempered; then the bias
+      stands still and frames are stored. Biased, with the bias energy of every frame.
+    - `umbrella`: OpenMM dynamics in harmonic windows along one torsion. Biased, with the bias energy of every frame.
 
     The same command goes on where it stopped; with a larger --samples, further. At the end the autocorrelation of
-    torsions along the trajectories says how many independent samples the dataset is worth.
+    torsions along the trajectories says how many independent samples the dataset is worth; of frames with a bias energy
+    a sentence says what they are good for.
 
     **Examples**
 
@@ -55,6 +59,8 @@ def simulate(
     boltzkit simulate alanine-dipeptide --out md --protocol md --samples 80000 --set trajectories=8
     boltzkit simulate alanine-dipeptide --out biased --protocol seeded --preset paper
     boltzkit simulate my.pdb --out biased --protocol seeded --set starts=structures.pdb --set repeats=10
+    boltzkit simulate alanine-dipeptide --out meta --protocol metadynamics --samples 20000 --set filling=500
+    boltzkit simulate alanine-dipeptide --out windows --protocol umbrella --samples 24000 --set windows=24
     boltzkit simulate alanine-hexapeptide --protocol replica-exchange --preset paper --show
     ```
 
@@ -68,7 +74,7 @@ def simulate(
     Args:
         molecule: Name of a molecule, a PDB or mmCIF file, or a sequence such as ACE-TRP-NME.
         out: Folder of the dataset.
-        protocol: How samples are made: batched, md, replica-exchange or seeded.
+        protocol: How samples are made: batched, md, replica-exchange, seeded, metadynamics or umbrella.
         preset: Settings to start from: paper has those of the paper, for the molecules that it simulated.
         samples: Samples to store, at least; a million by default.
         split: What the samples may be used for: train or test. Runs with other seeds are independent.

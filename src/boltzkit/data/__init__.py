@@ -2,6 +2,7 @@
 
 from boltzkit.data.arrays import read_samples
 from boltzkit.data.assignment import Assignment, assign
+from boltzkit.data.autocorrelation import autocorrelation_time, effective_samples
 from boltzkit.data.batches import EpochBatches
 from boltzkit.data.bias import BiasUnit, FrameBias, GivenBias, bias_from_colvar, bias_from_file
 from boltzkit.data.colvar import Colvar, read_colvar
@@ -40,8 +41,10 @@ __all__ = [
     "Window",
     "WindowBias",
     "assign",
+    "autocorrelation_time",
     "bias_from_colvar",
     "bias_from_file",
+    "effective_samples",
     "frame_log_weights",
     "load_labelled",
     "read_colvar",

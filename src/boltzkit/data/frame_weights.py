@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from boltzkit.data.correlation import statistical_inefficiency
+from boltzkit.data.autocorrelation import autocorrelation_time, effective_samples
 from boltzkit.data.dataset import Dataset, Trajectory
 from boltzkit.data.mbar import solve_mbar
 from boltzkit.data.umbrella import Window, stored_windows
@@ -109,8 +109,7 @@ def _inefficiency(
     groups: dict[int, list[Array]] = {}
     for t in trajectories:
         groups.setdefault(0 if group is None else int(group[t.index[0]]), []).append(log_weight[t.index])
-    independent = sum(sum(map(len, rows)) / statistical_inefficiency(rows) for rows in groups.values())
-    return len(log_weight) / independent
+    return len(log_weight) / sum(effective_samples(rows) for rows in groups.values())
 
 
 def _biased(dataset: Dataset, trajectories: list[Trajectory], log_weight: Array, note: str) -> FrameWeights:
@@ -170,7 +169,7 @@ def _umbrella(
         window = windows[t.number]
         simulation[t.index] = states.index(window)
         series = window.difference(coordinates[window.atoms][t.index])
-        count[t.index] = 1 / statistical_inefficiency([series])
+        count[t.index] = 1 / autocorrelation_time([series])
 
     def bias(rows: NDArray[np.int64]) -> Array:
         return np.stack([beta * window.energy(coordinates[window.atoms][rows]) for window in states])

@@ -1,6 +1,5 @@
 """Simulations that make energy-labelled data: a batched sampler, and molecular dynamics in several protocols."""
 
-from boltzkit.simulate.autocorrelation import autocorrelation_time, effective_samples
 from boltzkit.simulate.dynamics import DynamicsConfig
 from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched
 from boltzkit.simulate.internal_space import InternalSpace
@@ -37,8 +36,6 @@ __all__ = [
     "TemperingConfig",
     "UmbrellaSimulation",
     "assess",
-    "autocorrelation_time",
-    "effective_samples",
     "find_minima",
     "find_protocol",
     "preset",

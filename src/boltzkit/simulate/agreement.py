@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzkit.data import Dataset
+from boltzkit.data import Dataset, autocorrelation_time
 from boltzkit.errors import UserError
 from boltzkit.molecule import Backbone, Molecule
-from boltzkit.simulate.autocorrelation import autocorrelation_time
 
 __all__ = ["Agreement", "Compared", "compare_datasets", "conditional_mean"]
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
@@ -15,12 +14,11 @@ from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 from boltzkit.molecule import Molecule
 from boltzkit.simulate.biased_dynamics import Walkers, only_residue, refuse_batched
-from boltzkit.simulate.biased_recording import BiasedRun, record_biased
 from boltzkit.simulate.dynamics import DynamicsConfig, PhasePoints, thermal_velocities
 from boltzkit.simulate.grid_bias import GridBias
 from boltzkit.simulate.molecular_dynamics import Timeline
 from boltzkit.simulate.openmm_engine import settled_platform
-from boltzkit.simulate.recording import Check, Recorded, Tell
+from boltzkit.simulate.recording import Check, Recorded, Run, Tell, as_stored, record
 
 __all__ = ["MetadynamicsSimulation", "simulate_metadynamics"]
 
@@ -88,11 +86,13 @@ def simulate_metadynamics(
     molecule: Molecule, config: MetadynamicsSimulation, out: Path, tell: Tell = print
 ) -> None:
     """Simulate into a dataset folder with the bias of every frame; goes on where it stopped."""
-    record_biased(molecule, config, _MetadynamicsRun(molecule, config), out, tell)
+    record(molecule, config, _MetadynamicsRun(molecule, config), out, tell)
 
 
-class _MetadynamicsRun(BiasedRun):
+class _MetadynamicsRun(Run):
     """Walkers that share one bias on a grid, which is part of the state."""
+
+    biased = True
 
     def __init__(self, molecule: Molecule, config: MetadynamicsSimulation) -> None:
         self._molecule, self._config = molecule, config
@@ -138,7 +138,8 @@ class _MetadynamicsRun(BiasedRun):
         recorded: dict[float, Recorded] = {}
         if stage.piece >= 0:
             frames = walkers.frames(config.segment, config.every, check)
-            recorded = {config.temperature: Recorded(frames, stage.piece * config.walkers, stage.frame)}
+            first = stage.piece * config.walkers
+            recorded[config.temperature] = Recorded(frames, first, stage.frame, self._bias(frames))
         else:
             walkers.step(stage.steps - filling // config.deposit * config.deposit, check)
         self._points = walkers.points()
@@ -153,10 +154,13 @@ class _MetadynamicsRun(BiasedRun):
         heights = config.height * np.exp(-self._grid.energy(positions) / tempering)
         self._grid.add(self._grid.angles(positions), heights.tolist(), config.width, walkers.contexts)
 
-    def bias(self, positions: Tensor, trajectory: int) -> NDArray[np.float64]:
-        return self._grid.energy(positions)
+    def _bias(self, frames: Tensor) -> Tensor:
+        found = self._grid.energy(as_stored(frames).flatten(0, 1))
+        return torch.from_numpy(found).reshape(frames.shape[:2])
 
+    @property
     def source(self) -> dict[str, Any]:
+        """What the frames' weights need to know: walkers of one run share one bias."""
         name = f"metadynamics {self._config.split} seed {self._config.seed}"
         return {"bias": {"from": "metadynamics over torsions", "group": name, "torsions": self._torsions}}
 

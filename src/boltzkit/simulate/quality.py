@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from boltzkit.data import Dataset
+from boltzkit.data import Dataset, autocorrelation_time
 from boltzkit.errors import UserError
 from boltzkit.molecule import Backbone, Molecule
-from boltzkit.simulate.autocorrelation import autocorrelation_time
 
 __all__ = ["Observable", "Quality", "assess"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from boltzkit.data import About, DatasetWriter, Split
+from boltzkit.data import About, Dataset, DatasetWriter, Split, assign
 from boltzkit.data.energies import PotentialEnergy
 from boltzkit.errors import Interrupted
 from boltzkit.interrupt import stop_requested
@@ -17,7 +17,7 @@ from boltzkit.molecule import Molecule
 from boltzkit.simulate.protocol import Protocol
 from boltzkit.simulate.state_file import Stand, claimed, read_stand, write_stand
 
-__all__ = ["Check", "Recorded", "Run", "Tell", "record"]
+__all__ = ["Check", "Recorded", "Run", "Tell", "as_stored", "record"]
 
 Tell = Callable[[str], None]
 Check = Callable[[], None]
@@ -33,6 +33,9 @@ class Recorded(NamedTuple):
     """Number of the first of these trajectories, counted from the run's first."""
     frame: int
     """Number of the first frame."""
+    bias: Tensor | None = None
+    """What the simulation adds to the potential at the positions `as_stored`, ``(trajectories, frames)`` kJ/mol, where
+    it does."""
 
 
 class Run(ABC):
@@ -42,16 +45,23 @@ class Run(ABC):
         trajectories: trajectories in all; those with the last numbers are for validation.
         segments: segments in all.
         folders: where samples at each temperature go, below the dataset folder; the target's own go to ``""``.
+        biased: whether every frame has a bias energy.
     """
 
     trajectories: int
     segments: int
     folders: Mapping[float, str]
+    biased: bool = False
 
     @property
     def evaluations(self) -> int | None:
         """Energies computed so far, also those before a stop; None where nobody counts them."""
         return None
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What the first shard of each trajectory tells of the run, beside its settings."""
+        return {}
 
     @abstractmethod
     def start(self, tell: Tell, check: Check) -> None:
@@ -78,7 +88,7 @@ def record(molecule: Molecule, config: Protocol, run: Run, out: Path, tell: Tell
     """Run all segments that are missing and commit each as shards, trajectories for validation apart.
 
     Energies are computed in double precision from the positions as they are stored. After a kill at any moment the
-    same call goes on with the same results.
+    same call goes on with the same results. At the end of a biased run it is told what the frames are good for.
     """
     energy = PotentialEnergy(molecule)
     path = out / f"sampler-{config.split}-{config.run_seed}.safetensors"
@@ -103,13 +113,22 @@ def record(molecule: Molecule, config: Protocol, run: Run, out: Path, tell: Tell
             write_stand(path, stand)
             stored = sum(writer.n_committed for writer in writers.values())
             tell(f"segment {stand.segments} of {run.segments}: {stored:,} samples, {run.report()}")
+    if run.biased:
+        tell(f"good for: {assign(Dataset.open(out, molecule).split(config.split)).reason}")
+
+
+def as_stored(x: Tensor) -> Tensor:
+    """Return positions as a dataset keeps them: centred, in single precision."""
+    # Centred in the precision of the simulation: far from the origin, single precision has no decimals left.
+    return (x - x.mean(-2, keepdim=True)).float()
 
 
 def _writer(molecule: Molecule, config: Protocol, run: Run, out: Path, temperature: float) -> DatasetWriter:
     source: dict[str, Any] = {"protocol": config.title}
     if config.frame_interval is not None:
         source["frame_interval"] = config.frame_interval
-    about = About.of(molecule, temperature, bias=config.bias, source=source)
+    optional = ("bias",) if run.biased else ()
+    about = About.of(molecule, temperature, bias=config.bias, optional=optional, source=source)
     return DatasetWriter(out / run.folders[temperature], about)
 
 
@@ -153,22 +172,30 @@ def _store(
         key = f"{config.split} seed {config.run_seed} segment {stand.segments} {split}"
         # A run that was killed between its shards and its state file finds some of them there already.
         if end > start and key not in writer:
-            first = stand.first_trajectory + recorded.trajectory + start
-            columns = _columns(recorded.x[start:end], first, recorded.frame, energy)
+            columns = _columns(recorded, slice(start, end), stand.first_trajectory, energy)
             # The first shard of a run says how it was made; the manifest need not repeat it for every one.
-            settings = {"config": stand.config} if recorded.frame == 0 else {}
+            settings = {"config": stand.config, **run.source} if recorded.frame == 0 else {}
             spent = {} if run.evaluations is None else {"evaluations": run.evaluations}
             writer.append(key, split, columns, source={"seed": config.run_seed, **spent, **settings})
 
 
-def _columns(x: Tensor, first: int, frame: int, energy: PotentialEnergy) -> dict[str, Any]:
-    """Return the columns of ``(trajectories, frames, atoms, 3)`` positions, trajectory by trajectory."""
+def _columns(recorded: Recorded, part: slice, first: int, energy: PotentialEnergy) -> dict[str, Any]:
+    """Return the columns of some of the trajectories, one after the other.
+
+    Args:
+        recorded: what a segment adds.
+        part: which of its trajectories.
+        first: number of the run's first trajectory in the dataset.
+        energy: of the positions.
+    """
+    x = as_stored(recorded.x[part])
     n, frames = x.shape[:2]
-    # Centred in the precision of the simulation: far from the origin, single precision has no decimals left.
-    flat = (x - x.mean(-2, keepdim=True)).float().reshape(-1, *x.shape[2:]).numpy()
-    return {
-        "positions": flat,
-        "energy": energy(flat),
-        "trajectory": torch.arange(first, first + n).repeat_interleave(frames),
-        "frame": torch.arange(frame, frame + frames).repeat(n),
+    positions = x.flatten(0, 1).numpy()
+    number = first + recorded.trajectory + part.start
+    columns = {
+        "positions": positions,
+        "energy": energy(positions),
+        "trajectory": torch.arange(number, number + n).repeat_interleave(frames),
+        "frame": torch.arange(recorded.frame, recorded.frame + frames).repeat(n),
     }
+    return columns if recorded.bias is None else columns | {"bias": recorded.bias[part].flatten()}

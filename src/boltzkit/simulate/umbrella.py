@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import openmm
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 from torch import Tensor
 
@@ -19,11 +18,10 @@ from boltzkit.molecule.graph import neighbours, reachable
 from boltzkit.molecule.minimise import minimise
 from boltzkit.molecule.torsions import dihedral, turned_about
 from boltzkit.simulate.biased_dynamics import Walkers, only_residue, refuse_batched, with_force
-from boltzkit.simulate.biased_recording import BiasedRun, record_biased
 from boltzkit.simulate.dynamics import DynamicsConfig, PhasePoints, thermal_velocities
 from boltzkit.simulate.molecular_dynamics import Timeline
 from boltzkit.simulate.openmm_engine import settled_platform
-from boltzkit.simulate.recording import Check, Recorded, Tell
+from boltzkit.simulate.recording import Check, Recorded, Run, Tell, as_stored, record
 
 __all__ = ["UmbrellaSimulation", "simulate_umbrella", "spring"]
 
@@ -82,7 +80,7 @@ class UmbrellaSimulation(Timeline):
 
 def simulate_umbrella(molecule: Molecule, config: UmbrellaSimulation, out: Path, tell: Tell = print) -> None:
     """Simulate all windows into a dataset folder with the bias of every frame; goes on where it stopped."""
-    record_biased(molecule, config, _UmbrellaRun(molecule, config), out, tell)
+    record(molecule, config, _UmbrellaRun(molecule, config), out, tell)
 
 
 def spring(window: Window) -> Any:
@@ -96,8 +94,10 @@ def spring(window: Window) -> Any:
     return force
 
 
-class _UmbrellaRun(BiasedRun):
+class _UmbrellaRun(Run):
     """One trajectory for each window and piece along time."""
+
+    biased = True
 
     def __init__(self, molecule: Molecule, config: UmbrellaSimulation) -> None:
         self._molecule, self._config = molecule, config
@@ -139,18 +139,21 @@ class _UmbrellaRun(BiasedRun):
         recorded: dict[float, Recorded] = {}
         if stage.piece >= 0:
             frames = walkers.frames(config.segment, config.every, check)
-            recorded = {config.temperature: Recorded(frames, stage.piece * n, stage.frame)}
+            recorded[config.temperature] = Recorded(frames, stage.piece * n, stage.frame, self._bias(frames))
         else:
             walkers.step(stage.steps, check)
         self._points = walkers.points()
         self._evaluations += walkers.evaluations
         return recorded
 
-    def bias(self, positions: Tensor, trajectory: int) -> NDArray[np.float64]:
-        window = self._windows[trajectory % len(self._windows)]
-        return window.energy(window.coordinate(positions.numpy()))
+    def _bias(self, frames: Tensor) -> Tensor:
+        """Return what each frame feels of its own window."""
+        pairs = zip(self._windows, as_stored(frames).numpy(), strict=True)
+        return torch.from_numpy(np.stack([window.energy(window.coordinate(x)) for window, x in pairs]))
 
+    @property
     def source(self) -> dict[str, Any]:
+        """What the frames' weights need to know: the windows, in the order of the trajectories."""
         return {"umbrella": [window.model_dump(mode="json", exclude_none=True) for window in self._windows]}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
