@@ -116,8 +116,8 @@ class Validation:
 def _stored(config: RunConfig) -> LabelledData | None:
     """Return samples of the validation split of a molecule's dataset, None where there is none."""
     assert isinstance(config.target, MoleculeConfig)
-    if config.data.judged_by is None:
-        return None
+    if config.data.judged_by is None or (config.data.weighted and config.data.validation_path is None):
+        return None  # biased samples kept aside do not tell how well the target is learned
     split = Dataset.open(config.data.judged_by, molecule_of(config.target)).split("validation")
     n = min(config.data.validation_samples, len(split))
     biased = config.data.biased and config.data.validation_path is None

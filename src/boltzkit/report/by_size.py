@@ -19,7 +19,7 @@ class Series:
     reference: Mapping[int, float]
 
 
-def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str) -> None:
+def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str, xlabel: str = "training samples") -> None:
     """Draw lines with error bars, and the reference values as open diamonds in the same colour."""
     for index, line in enumerate(series):
         colour = f"C{index}"
@@ -35,7 +35,7 @@ def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str) -> None:
             ax.plot(*zip(*known, strict=True), "D", mfc="none", color=colour, ms=8)
     ax.plot([], [], "D", mfc="none", color="0.4", ms=8, label="paper")
     ax.set_xscale("log")
-    ax.set_xlabel("training samples")
+    ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8)

@@ -14,6 +14,7 @@ from boltzkit.reproduce.gmm import gmm_experiment
 from boltzkit.reproduce.run import run_experiment
 from boltzkit.reproduce.study import Study, plan
 from boltzkit.reproduce.unbiased import STUDIES
+from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
 
 __all__ = ["EXPERIMENTS", "Entry", "run_experiment"]
 
@@ -50,6 +51,10 @@ EXPERIMENTS: dict[str, Entry] = {
     **{
         name: Entry(study.title, tuple(study.scales), partial(plan_cartesian, study))
         for name, study in CARTESIAN_STUDIES.items()
+    },
+    **{
+        name: Entry(study.title, tuple(study.scales), partial(plan_variational, study))
+        for name, study in VARIATIONAL_STUDIES.items()
     },
     "aldp-biased": Entry("Alanine dipeptide from biased data", tuple(BIASED_SCALES), biased_experiment),
 }

@@ -18,8 +18,10 @@ def colours(found: Sequence[Found]) -> dict[str, str]:
     return {label: f"C{i % 10}" for i, label in enumerate(dict.fromkeys(one.row.label for one in found))}
 
 
-def by_size(columns: Sequence[Column], keys: Sequence[str]) -> Drawing:
-    """Draw metrics against the number of training samples, the published values as open diamonds."""
+def by_size(
+    columns: Sequence[Column], keys: Sequence[str], what: str = "the number of training samples"
+) -> Drawing:
+    """Draw metrics against a number that blocks are named by, the published values as open diamonds."""
     chosen = [column for column in columns if column.key in keys]
 
     def draw(found: Sequence[Found]) -> Picture | None:
@@ -27,12 +29,12 @@ def by_size(columns: Sequence[Column], keys: Sequence[str]) -> Drawing:
             return None
         figure = Figure(figsize=(6.2 * len(chosen), 4.2), layout="constrained")
         for ax, column in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
-            draw_by_size(ax, _series(found, column), _plain(column.title))
-        what = " and ".join(_plain(column.title) for column in chosen)
+            draw_by_size(
+                ax, _series(found, column), _plain(column.title), what.removeprefix("the number of ")
+            )
+        drawn = " and ".join(_plain(column.title) for column in chosen)
         name = "ess.png" if list(keys) == ["ess"] else "by_size.png"
-        return Picture(
-            name, figure, f"{what} against the number of training samples; open diamonds: published values."
-        )
+        return Picture(name, figure, f"{drawn} against {what}; open diamonds: published values.")
 
     return draw
 

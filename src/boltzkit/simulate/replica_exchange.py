@@ -153,6 +153,11 @@ class _LadderRun(Run):
         self._evaluations = numbers["evaluations"]
         self._attempts, self._exchanges = numbers["attempts"], numbers["exchanges"]
 
+    @property
+    def evaluations(self) -> int:
+        """Forces and energies computed so far, of all temperatures."""
+        return self._evaluations
+
     def report(self) -> str:
         share = f"{self._exchanges / self._attempts:.0%}" if self._attempts else "none tried"
         return f"{self._evaluations:,} energy evaluations, exchanges accepted: {share}"

@@ -1,0 +1,249 @@
+"""Training without data (the paper's Section 4.4): CMT, TA-BG and FAB with and without LDR, at several budgets."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from boltzkit.method import EvaluationConfig, MoleculeConfig, RunConfig, TuneConfig, find_recipe
+from boltzkit.reproduce.cell import Cell
+from boltzkit.reproduce.experiment import Experiment, Planned
+from boltzkit.reproduce.figures import by_method, by_size
+from boltzkit.reproduce.published import VARIATIONAL
+from boltzkit.reproduce.report import gain
+from boltzkit.reproduce.study import COLUMNS, EXPLANATION, checked_samples
+from boltzkit.reproduce.table import Row
+from boltzkit.reproduce.training_figures import ramachandran, validation_curves
+
+__all__ = ["VARIATIONAL_STUDIES", "VariationalScale", "VariationalStudy", "plan_variational"]
+
+_EXPLANATION = (
+    "No row has seen data in training: each learned from so many energy evaluations, kept to the unit; data serve for "
+    "validation curves and the tests. 'published settings': a path as the paper's, from the untrained flow down a "
+    "temperature ladder, each stage learned from its own weighted buffer; flow, steps and stages are those of the "
+    "other rows. These start from the harmonic expansion about the minimised structure, learn again from earlier "
+    "buffers by weight, and go as far in a stage as the effective number of their samples allows. "
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row: the recipe, and what of it is changed at a scale."""
+
+    label: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+
+
+_PLAIN = ("objective.dispersion=none", "objective.data_weight=1")
+
+
+def _with(kind: str) -> tuple[str, ...]:
+    return (f"objective.dispersion={kind}", "objective.data_weight=0.3")
+
+
+_PUBLISHED_PATH = (
+    "annealing.path=tempered",
+    "annealing.start=reverse_kl",
+    "annealing.pretraining=0",
+    "annealing.reuse=1",
+    "annealing.growth=1",
+    "annealing.effective=null",
+    "annealing.resampled=false",
+)
+"""CMT as published, but for the number of stages, which the scale says."""
+_METHODS = {
+    "cmt": _Row("CMT", "cmt", _PLAIN),
+    "cmt-ldr-l2": _Row("CMT + LDR-L2", "cmt", _with("l2")),
+    "cmt-ldr-l1": _Row("CMT + LDR-L1", "cmt", _with("l1")),
+    "cmt-published": _Row("CMT, published settings", "cmt", (*_PLAIN, *_PUBLISHED_PATH)),
+    "cmt-published-ldr-l1": _Row("CMT + LDR-L1, published settings", "cmt", (*_with("l1"), *_PUBLISHED_PATH)),
+    "only-ldr-l1": _Row("CMT with LDR-L1 alone", "cmt", ("objective.dispersion=l1", "objective.data=none")),
+    "ta-bg": _Row("TA-BG", "ta-bg", _PLAIN),
+    "ta-bg-ldr-l1": _Row("TA-BG + LDR-L1", "ta-bg", _with("l1")),
+    "fab": _Row("FAB", "fab", _PLAIN),
+    "fab-ldr-l1": _Row("FAB + LDR-L1", "fab", _with("l1")),
+}
+
+
+@dataclass(frozen=True)
+class VariationalScale:
+    """How much of a study to run.
+
+    Args:
+        budgets: energy evaluations, and the rows that get so many.
+        seeds: one independent experiment each.
+        evaluation: model and test samples.
+        changes: settings of all rows.
+        by_budget: further settings by budget.
+        rates: learning rates to choose from by validation data; none takes the recipe's.
+        recipes: other recipes to take.
+    """
+
+    budgets: Mapping[int, tuple[str, ...]]
+    seeds: tuple[int, ...]
+    evaluation: EvaluationConfig
+    changes: tuple[str, ...] = ()
+    by_budget: Callable[[int], tuple[str, ...]] = lambda budget: ()
+    rates: tuple[float, ...] = ()
+    recipes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VariationalStudy:
+    """One molecule at its scales."""
+
+    title: str
+    molecule: str
+    scales: Mapping[str, VariationalScale]
+
+
+def plan_variational(
+    study: VariationalStudy, scale_name: str, data: Path | None, device: str, out: Path
+) -> Experiment:
+    """Return the table of a study at a scale; the dataset judges and teaches nothing."""
+    scale = study.scales[scale_name]
+    path = checked_samples(study.molecule, data, 1, scale.evaluation.test_samples)
+    published = VARIATIONAL[study.molecule]
+    at_paper = scale_name == "paper"
+    rows = []
+    for budget, keys in scale.budgets.items():
+        for key in keys:
+            cell = _cell(study.molecule, scale, budget, key, path, device)
+            paper = published.get(budget, {}).get(key, {}) if at_paper else {}
+            rows.append(Planned(str(budget), _METHODS[key].label, cell, paper))
+    elsewhere = tuple(
+        Row(str(budget), _METHODS[key].label, {}, numbers)
+        for budget, by_key in published.items()
+        for key, numbers in by_key.items()
+        if not at_paper or key not in scale.budgets.get(budget, ())
+    )
+    return Experiment(
+        study.title,
+        f"{study.title}, scale {scale_name}",
+        COLUMNS,
+        "evaluations",
+        tuple(rows),
+        _EXPLANATION + EXPLANATION,
+        gain,
+        (
+            by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations"),
+            by_method(COLUMNS, ("nll", "ess")),
+            validation_curves,
+            ramachandran,
+        ),
+        elsewhere,
+        longest_first=True,
+    )
+
+
+def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: Path, device: str) -> Cell:
+    row = _METHODS[key]
+    config = find_recipe(scale.recipes.get(row.recipe, row.recipe))
+    base = config.model_copy(
+        update={
+            "target": MoleculeConfig(molecule=molecule),
+            "data": config.data.model_copy(update={"path": str(path), "validation_samples": 10_000}),
+            "evaluation": scale.evaluation,
+            "device": device,
+        }
+    )
+    group = "fab" if base.fab is not None else "annealing"
+    changes = (*scale.changes, *scale.by_budget(budget), *row.changes)
+    fitting = [change for change in changes if _fits(change, base)]
+    config = base.with_overrides([f"{group}.evaluations={budget}", *fitting])
+    tuning = None
+    if scale.rates:
+        weights = (config.objective.data_weight,)
+        tuning = TuneConfig(learning_rates=scale.rates, data_weights=weights, seeds=(1_001,), rungs=(1.0,))
+    return Cell(f"{budget}-{key}", f"{budget} {row.label}", config, scale.seeds, tuning, keep=True)
+
+
+def _fits(change: str, config: RunConfig) -> bool:
+    """Whether a setting is of a group that the run has: paths are of annealed runs, for example."""
+    return getattr(config, change.split("=")[0].split(".")[0], None) is not None
+
+
+def _judged(samples: int, test: int) -> EvaluationConfig:
+    return EvaluationConfig(samples=samples, test_samples=test)
+
+
+def _paper_steps(budget: int) -> tuple[str, ...]:
+    """Return steps by budget: 400,000 at 10⁷ evaluations and beyond, in proportion below."""
+    return (f"training.steps={min(400_000, 400_000 * budget // 10_000_000)}",)
+
+
+_SMOKE = VariationalScale(
+    {3_000: ("cmt", "cmt-published-ldr-l1")},
+    seeds=(0, 1),
+    evaluation=_judged(400, 200),
+    changes=(
+        "flow.pairs=1",
+        "flow.hidden=[8]",
+        "flow.bins=4",
+        "training.steps=12",
+        "training.batch=32",
+        "training.validate_every=6",
+        "training.log_every=6",
+        "annealing.stages=3",
+        "annealing.pretraining=4",
+        "data.validation_samples=60",
+    ),
+)
+_DIPEPTIDE = VariationalScale(
+    {
+        100_000: ("cmt", "cmt-ldr-l1"),
+        300_000: ("cmt", "cmt-ldr-l1"),
+        1_000_000: (
+            "cmt",
+            "cmt-ldr-l2",
+            "cmt-ldr-l1",
+            "cmt-published",
+            "cmt-published-ldr-l1",
+            "only-ldr-l1",
+        ),
+        3_000_000: ("fab", "fab-ldr-l1"),
+        4_000_000: ("ta-bg", "ta-bg-ldr-l1"),
+    },
+    seeds=(10, 11),
+    evaluation=_judged(1_000_000, 200_000),
+)
+_HEXAPEPTIDE = VariationalScale(
+    {4_000_000: ("cmt-ldr-l1",)},
+    seeds=(10,),
+    evaluation=_judged(200_000, 20_000),
+    changes=("annealing.stages=60", "training.steps=6000"),
+)
+
+
+def _published(budgets: Mapping[int, tuple[str, ...]]) -> VariationalScale:
+    rates = (3.2e-5, 1e-4, 3.2e-4)
+    recipes = {"cmt": "cmt-paper"}
+    return VariationalScale(
+        budgets, (10, 11, 12, 13), _judged(10_000_000, 10_000_000), (), _paper_steps, rates, recipes
+    )
+
+
+_THREE = ("cmt", "cmt-ldr-l2", "cmt-ldr-l1")
+
+VARIATIONAL_STUDIES: dict[str, VariationalStudy] = {
+    "aldp-variational": VariationalStudy(
+        "Alanine dipeptide without data",
+        "alanine-dipeptide",
+        {
+            "smoke": _SMOKE,
+            "laptop": _DIPEPTIDE,
+            "paper": _published(
+                {b: _THREE for b in (1_000_000, 5_000_000, 10_000_000, 20_000_000, 100_000_000)}
+            ),
+        },
+    ),
+    "hexa-variational": VariationalStudy(
+        "Alanine hexapeptide without data",
+        "alanine-hexapeptide",
+        {
+            "laptop": _HEXAPEPTIDE,
+            "paper": _published({b: _THREE for b in (100_000_000, 200_000_000, 400_000_000)}),
+        },
+    ),
+}
+"""Experiments without data by name."""

@@ -1,0 +1,69 @@
+"""Tables without data: budgets kept, the published settings as published, and a smoke run."""
+
+from pathlib import Path
+
+import pytest
+
+from boltzkit.method import RunConfig
+from boltzkit.method.fit import check_config
+from boltzkit.reproduce import EXPERIMENTS, variational
+from boltzkit.reproduce.cell import run_cell
+from boltzkit.reproduce.published import VARIATIONAL
+from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
+
+
+def planned(study, scale, monkeypatch):
+    monkeypatch.setattr(variational, "checked_samples", lambda molecule, data, most, test: data)
+    return plan_variational(study, scale, Path("data"), "cpu", Path("out")).rows
+
+
+@pytest.mark.parametrize("name", VARIATIONAL_STUDIES)
+def test_every_scale_plans_valid_runs(name, monkeypatch):
+    study = VARIATIONAL_STUDIES[name]
+    assert name in EXPERIMENTS
+    for scale in study.scales:
+        rows = planned(study, scale, monkeypatch)
+        assert len({row.cell.key for row in rows}) == len(rows)
+        for row in rows:
+            config = row.cell.config
+            check_config(config)
+            assert RunConfig.parse(config.model_dump(mode="json")) == config
+            assert (config.annealing or config.fab).evaluations == int(row.group)
+            regularised = "LDR" in row.label
+            assert (config.objective.dispersion != "none") == regularised
+
+
+def test_the_paper_scale_is_the_papers(monkeypatch):
+    rows = planned(VARIATIONAL_STUDIES["aldp-variational"], "paper", monkeypatch)
+    by_key = {row.cell.key: row for row in rows}
+    for budget, steps in ((1_000_000, 40_000), (10_000_000, 400_000), (100_000_000, 400_000)):
+        config = by_key[f"{budget}-cmt-ldr-l1"].cell.config
+        assert (config.training.steps, config.annealing.stages, config.annealing.trust) == (steps, 200, 0.3)
+        assert (config.training.batch, config.training.clip, config.training.warm_up) == (1000, 100.0, 1000)
+        assert (config.annealing.reuse, config.annealing.pretraining, config.annealing.path) == (
+            1,
+            0,
+            "tempered",
+        )
+    assert by_key["10000000-cmt"].paper["ess"] == (85.20, 0.47)
+    assert VARIATIONAL["alanine-hexapeptide"][400_000_000]["cmt-ldr-l1"]["nll"] == (-505.219, 0.019)
+
+
+def test_published_settings_differ_from_ours_in_the_path_alone(monkeypatch):
+    rows = planned(VARIATIONAL_STUDIES["aldp-variational"], "laptop", monkeypatch)
+    by_key = {row.cell.key: row.cell.config for row in rows}
+    ours, theirs = by_key["1000000-cmt-ldr-l1"], by_key["1000000-cmt-published-ldr-l1"]
+    assert ours.annealing != theirs.annealing
+    assert ours.model_copy(update={"annealing": None}) == theirs.model_copy(update={"annealing": None})
+    assert (theirs.annealing.reuse, theirs.annealing.effective, theirs.annealing.path) == (
+        1,
+        None,
+        "tempered",
+    )
+
+
+def test_a_row_runs_within_its_budget(data, tmp_path):
+    rows = plan_variational(VARIATIONAL_STUDIES["aldp-variational"], "smoke", data, "cpu", tmp_path).rows
+    result = run_cell(rows[1].cell, tmp_path / "cells", lambda text: None)
+    assert [run["seed"] for run in result["runs"]] == [0, 1]
+    assert (tmp_path / "models" / rows[1].cell.key / "config.json").is_file()
