@@ -17,7 +17,7 @@ _MOLECULES = (
 )
 """From 22 to about 300 atoms."""
 _DIPEPTIDES = ("alanine-dipeptide", "alanine-dipeptide-cartesian")
-_BATCHES = {"energy": 4096, "flow": 1024, "simulate": 512}
+_BATCHES = {"energy": 4096, "flow": 1024, "inference": 256, "simulate": 512}
 
 
 def benchmark(
@@ -35,7 +35,8 @@ def benchmark(
 
     A busy machine slows all contenders alike, so the ratios hold where the times do not. `energy` times the batched
     force field against OpenMM's platforms; `flow` times one training step and sampling of the spline flow against
-    nflows, normflows and zuko, and against its own matrix products; `simulate` measures how many independent samples
+    nflows, normflows and zuko, and against its own matrix products; `inference` counts samples with weights per hour of
+    every flow, beside the published counts; `simulate` measures how many independent samples
     the batched sampler and molecular dynamics, batched and by OpenMM, make in an hour.
 
     **Examples**
@@ -44,6 +45,7 @@ def benchmark(
     boltzkit benchmark energy
     boltzkit benchmark energy --molecule alanine-hexapeptide --molecule ACE-TRP-NME
     boltzkit benchmark flow --no-opponents
+    boltzkit benchmark inference
     boltzkit benchmark simulate
     ```
 
@@ -53,10 +55,10 @@ def benchmark(
     - `cost.png`: cost of an energy against the number of atoms
 
     Args:
-        name: What to time: energy, flow or simulate.
+        name: What to time: energy, flow, inference or simulate.
         out: Folder of the results: runs/benchmark- and the name by default.
-        batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows and 512 for simulations by
-            default.
+        batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows, 256 for inference and 512
+            for simulations by default.
         rounds: How often each contender is timed; medians are reported.
         molecule: For energies and simulations, name or sequence of a molecule; repeat it for more. From 22 to about 300
             atoms, and alanine dipeptide in both force fields by default.
@@ -72,17 +74,21 @@ def benchmark(
     from boltzkit.benchmark import (
         EnergyBenchmark,
         FlowBenchmark,
+        InferenceBenchmark,
         SimulationBenchmark,
         benchmark_energy,
         benchmark_flow,
+        benchmark_inference,
         benchmark_simulate,
     )
 
-    result: EnergyBenchmark | FlowBenchmark | SimulationBenchmark
+    result: EnergyBenchmark | FlowBenchmark | InferenceBenchmark | SimulationBenchmark
     if name == "energy":
         result = benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
     elif name == "simulate":
         result = benchmark_simulate(molecule or _DIPEPTIDES, batch, rounds, tell=tell)
+    elif name == "inference":
+        result = benchmark_inference(batch, rounds, tell=tell)
     else:
         result = benchmark_flow(batch=batch, rounds=rounds, opponents=opponents, tell=tell)
     result.write(folder)
