@@ -23,10 +23,29 @@ def test_frames_are_written_and_explained(tmp_path, capsys):
     assert numbers["evaluations"] >= 80 + 20 * 8 * 6
 
 
+def test_proposals_of_the_flow_alone(tmp_path, capsys):
+    words = [
+        "refine",
+        "alanine-dipeptide",
+        "--frames",
+        "20",
+        "--chains",
+        "10",
+        "--burn-in",
+        "2",
+        "--moves",
+        "0",
+    ]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    assert "local moves" not in capsys.readouterr().out
+    assert json.loads((tmp_path / "refinement.json").read_text())["local_acceptance"] is None
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["alanine-dipeptide", "--moves", "-1"], "--moves is 0 or more"),
+        (["alanine-dipeptide", "--moves", "-1"], "--moves and --burn-in are 0 or more, not -1 and 50"),
+        (["alanine-dipeptide", "--burn-in", "-1"], "not 1 and -1"),
         (["alanine-dipeptide", "--frames", "0"], "counted from 1"),
         (["nowhere"], "nowhere"),
     ],

@@ -1,11 +1,9 @@
 """Flows on Cartesian coordinates in the whole line: trained, judged and drawn from like any other."""
 
-import math
-
 import pytest
 import torch
 
-from boltzkit.coordinates import Handedness, rigid_body_log_volume
+from boltzkit.coordinates import Handedness
 from boltzkit.ensemble import draw
 from boltzkit.errors import UserError
 from boltzkit.flow import AugmentedFlow
@@ -121,9 +119,17 @@ def test_mirror_images_weigh_nothing_and_stay_in_the_number():
     assert abs(float(energy(x[1:2]) - energy(x[:1]))) < 1e-3
 
 
-def test_log_z_of_a_gaussian_around_the_minimum_agrees_with_internal_coordinates():
-    """Both conventions of log Z are related by the volume of turns and places."""
-    assert rigid_body_log_volume(22) == pytest.approx(math.log(8 * math.pi**2) - 1.5 * math.log(22))
+def test_constrained_bonds_are_refused():
+    config = find_recipe("cartesian").with_overrides(["target.molecule=alanine-hexapeptide"])
+    with pytest.raises(UserError, match="constrained bonds, which leave Cartesian positions no volume"):
+        Model.untrained(config)
+
+
+def test_the_correction_changes_weights_and_no_likelihood(tiny):
+    gaussian, chi = (Model.untrained(tiny(f"flow.correction={name}")) for name in ("gaussian", "chi"))
+    x = gaussian.sample(20).x
+    assert torch.equal(gaussian.log_prob(x), chi.log_prob(x))
+    assert gaussian.flow.published_offset == chi.flow.published_offset
 
 
 def test_without_data_it_is_refused():

@@ -11,6 +11,7 @@ from boltzkit.cli import main
 from boltzkit.data import About, DatasetWriter
 from boltzkit.data.energies import PotentialEnergy
 from boltzkit.energy.constants import BOLTZMANN
+from boltzkit.ensemble import Ensemble
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import fit, load
 from boltzkit.method.fit import build_problem
@@ -161,6 +162,23 @@ def test_few_unbiased_samples_with_biased_data_in_the_dispersion(biased_data):
 def test_what_cannot_work_is_refused(tiny, tmp_path, assignments, message):
     with pytest.raises(UserError, match=message):
         fit(tiny(*assignments), tmp_path / "d")
+
+
+def test_samples_of_a_hot_proposal_are_weighed_to_the_target(tiny, done, tmp_path):
+    hot = tiny("importance=null", "reference=null", "objective.dispersion=none", "target.temperature=600")
+    fit(hot, tmp_path / "hot")
+    config = tiny(f"importance.proposal={tmp_path / 'hot'}", "training.steps=1")
+    fit(config, tmp_path / "cold")
+    samples = Ensemble.load(tmp_path / "cold" / "importance")
+    expected = find_molecule(NAME).energy(300.0)(samples.x.double())
+    torch.testing.assert_close(samples.energy, expected.double(), rtol=1e-3, atol=0.1)
+    assert samples.subject.temperature == 300
+
+
+def test_a_proposal_of_another_molecule_is_refused(tiny, done, tmp_path):
+    config = tiny(f"importance.proposal={done[0] / 'proposal'}", "target.coordinates.bond_width=0.05")
+    with pytest.raises(UserError, match="another molecule, force field or window"):
+        fit(config, tmp_path / "x")
 
 
 def test_a_proposal_of_another_architecture_is_refused(tiny, done, tmp_path):

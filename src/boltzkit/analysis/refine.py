@@ -10,7 +10,7 @@ from boltzkit.data import autocorrelation_time
 from boltzkit.energy import Target
 from boltzkit.ensemble.sampling import draw
 from boltzkit.errors import UserError
-from boltzkit.flow import Flow
+from boltzkit.flow import AugmentedFlow, Flow
 from boltzkit.randomness import generator
 from boltzkit.simulate import PlainSpace, Space
 from boltzkit.simulate.agreement import conditional_mean
@@ -211,6 +211,12 @@ class _Walk:
     def _move(self, random: torch.Generator, adapt: bool) -> None:
         beta = torch.ones(1, 1, dtype=torch.float64)
         moved = hamiltonian(self.at, self.space, beta, self.step, self.local.leaps, random)
+        if isinstance(self.flow, AugmentedFlow):
+            # Local moves know no place: the centre is drawn anew from the law that the flow's weights assume.
+            y, augmentation = moved.walkers.y, self.flow.augmentation
+            noise = torch.randn(*y.shape[:-2], 1, 3, generator=random, dtype=y.dtype)
+            placed = y - y.mean(-2, keepdim=True) + augmentation.sigma * noise
+            moved = moved._replace(walkers=moved.walkers._replace(y=placed))
         parameter = next(self.flow.parameters())
         with self.flow.evaluating():
             x = self.space.positions(moved.walkers.y[0])

@@ -1,5 +1,6 @@
 """boltzkit refine: a flow becomes unweighted frames, by Markov chains that it proposes to."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -60,10 +61,10 @@ def refine(
     from boltzkit.analysis import refine as draw
     from boltzkit.ensemble import Ensemble
     from boltzkit.method import load
-    from boltzkit.storage import write_json
+    from boltzkit.storage import finite, write_json
 
-    if moves < 0:
-        raise UserError(f"--moves is 0 or more, not {moves}.")
+    if moves < 0 or burn_in < 0:
+        raise UserError(f"--moves and --burn-in are 0 or more, not {moves} and {burn_in}.")
     model = load(run)
     if model.subject is None:
         raise UserError(f"{run} is no molecule's flow: frames are of molecules.")
@@ -87,7 +88,7 @@ def refine(
         model.subject,
     )
     written = write_frames(equal, out, export)
-    write_json(out / "refinement.json", _numbers(found))
+    write_json(out / "refinement.json", finite(_numbers(found)))
     print(written.sentence())
     print(aligned(_rows(found)))
 
@@ -119,9 +120,10 @@ def _rows(found: "Refined") -> list[tuple[str, str]]:
     rows = [
         ("independent frames", f"{number(round(found.effective))} of {number(len(found.x))}"),
         ("accepted proposals of the flow", f"{100 * found.jump_acceptance:.1f} %"),
-        ("accepted local moves", f"{100 * found.local_acceptance:.1f} %"),
         ("energy evaluations", number(found.evaluations)),
     ]
+    if math.isfinite(found.local_acceptance):
+        rows.insert(2, ("accepted local moves", f"{100 * found.local_acceptance:.1f} %"))
     if found.failed_proposals:
         rows.append(("failed proposals, never taken", number(found.failed_proposals)))
     return rows

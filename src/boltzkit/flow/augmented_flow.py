@@ -1,12 +1,15 @@
 """A flow on all of space for molecules that have no place in it: the centre's law is taken out of its density."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
 from boltzkit.coordinates.augmentation import Augmentation
 from boltzkit.coordinates.bijection import Bijection
 from boltzkit.coordinates.centre import Correction
 from boltzkit.flow.base import Base
-from boltzkit.flow.flow import Flow
+from boltzkit.flow.flow import Flow, Samples
 
 __all__ = ["AugmentedFlow"]
 
@@ -25,7 +28,8 @@ class AugmentedFlow(Flow):
         base: distribution of the latent.
         bijection: the learned map.
         augmentation: what the data are augmented by.
-        correction: ``gaussian``; ``chi`` for evaluation only, to compare with published numbers.
+        correction: law of the centre that weights of samples take out: ``gaussian``, or ``chi`` to compare with
+            published numbers. Densities of data have the Gaussian one in any case.
     """
 
     def __init__(
@@ -40,7 +44,15 @@ class AugmentedFlow(Flow):
 
     def corrected(self, x: Tensor, log_prob: Tensor) -> Tensor:
         """Take the centre's law out of the density."""
-        return log_prob - self.augmentation.log_prob(x, self.correction).to(log_prob)
+        return log_prob - self.augmentation.log_prob(x).to(log_prob)
+
+    def sample(self, n: int, generator: torch.Generator | Sequence[torch.Generator]) -> Samples:
+        """Draw n samples with the density that their weights are to be made of."""
+        x, log_prob = super().sample(n, generator)
+        if self.correction == "gaussian":
+            return Samples(x, log_prob)
+        other = self.augmentation.log_prob(x) - self.augmentation.log_prob(x, self.correction)
+        return Samples(x, log_prob + other.to(log_prob))
 
     @property
     def published_offset(self) -> float:

@@ -204,14 +204,16 @@ def _learns_from_buffers(config: RunConfig) -> bool:
 
 
 def _check_biased(config: RunConfig) -> None:
+    if config.data.weighted and config.objective.data == "path_gradient":
+        raise UserError("Path gradients take samples as they are: set data.weighted=false.")
+    if (config.data.weighted or config.data.biased) and not isinstance(config.target, MoleculeConfig):
+        raise UserError("data.biased and data.weighted are for molecules: set both to false.")
     if config.importance is None and config.reference is None:
         return
     if not isinstance(config.target, MoleculeConfig):
         raise UserError("importance and reference are for molecules: set target.molecule, or both to null.")
     if _learns_from_buffers(config):
         raise UserError("A run learns from buffers or from biased data: set annealing and fab to null.")
-    if config.data.weighted and config.objective.data == "path_gradient":
-        raise UserError("Path gradients take samples as they are: set data.weighted=false.")
     if config.importance is not None and config.objective.data not in ("forward_kl", "none"):
         raise UserError(
             f"Importance samples are learned by the forward KL, not {config.objective.data}: set objective.data."

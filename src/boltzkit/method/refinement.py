@@ -7,12 +7,12 @@ from pathlib import Path
 from torch import Tensor
 
 from boltzkit.data import Dataset, load_labelled
-from boltzkit.ensemble import Ensemble
+from boltzkit.ensemble import Ensemble, Subject
 from boltzkit.errors import UserError
 from boltzkit.method.biased import Overlap, importance_set, overlap_of
 from boltzkit.method.config import ObjectiveConfig, RunConfig
 from boltzkit.method.model import Model
-from boltzkit.method.system import MoleculeConfig, molecule_of
+from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
 from boltzkit.storage import write_json
 
 __all__ = ["Refinement", "Tell", "proposal_run"]
@@ -62,15 +62,14 @@ class Refinement:
 
         ``importance/`` in the run folder holds them as an ensemble, and ``overlap.json`` what they are worth.
         """
-        settings = config.importance
+        settings, target = config.importance, config.target
         assert settings is not None
-        if proposal.config.flow != config.flow:
-            raise UserError(
-                f"The proposal {settings.proposal} has another architecture: repeat its flow settings (boltzkit train "
-                "RECIPE --show names them)."
-            )
+        assert isinstance(target, MoleculeConfig)
+        _refuse_other(proposal, config)
+        # Weighed against the run's own target: a proposal may have learned at another temperature.
+        subject = Subject(molecule_of(target), target.temperature)
         samples = importance_set(
-            proposal.flow, proposal.target, settings, config.seed, out / "importance", proposal.subject
+            proposal.flow, build_energy(target), settings, config.seed, out / "importance", subject
         )
         overlap = overlap_of(samples, _biased_data(config))
         write_json(out / "overlap.json", overlap.to_json())
@@ -79,6 +78,27 @@ class Refinement:
                 tell(line)
         overlap.refuse_hopeless(settings.least_effective)
         return cls(samples, overlap)
+
+
+def _refuse_other(proposal: Model, config: RunConfig) -> None:
+    """Refuse a proposal whose samples are not configurations of the run's molecule, or whose flow is another."""
+    assert config.importance is not None
+    assert isinstance(config.target, MoleculeConfig)
+    its, name = proposal.config.target, config.importance.proposal
+    if (
+        not isinstance(its, MoleculeConfig)
+        or its.coordinates != config.target.coordinates
+        or molecule_of(its).hash != molecule_of(config.target).hash
+    ):
+        raise UserError(
+            f"The proposal {name} is a flow of another molecule, force field or window of coordinates: train one for "
+            f"{config.target.name}."
+        )
+    if proposal.config.flow != config.flow:
+        raise UserError(
+            f"The proposal {name} has another architecture: repeat its flow settings (boltzkit train RECIPE --show "
+            "names them)."
+        )
 
 
 def _biased_data(config: RunConfig) -> Tensor | None:

@@ -57,7 +57,13 @@ def batch_source(
         assert isinstance(first.target, MoleculeConfig)
         split = _dataset(first).split("train")
         return StoredBatches(
-            split, size, seeds, first.target.temperature, biased=first.data.biased, device=first.device
+            split,
+            size,
+            seeds,
+            first.target.temperature,
+            gradients=first.objective.data == "path_gradient",
+            biased=first.data.biased,
+            device=first.device,
         )
     data = _stack([training_data(config, target) for config in configs], batched)
     return EpochBatches(data.to(first.device, torch.float32), size, seeds)
@@ -73,12 +79,12 @@ def reference_source(config: RunConfig) -> Callable[[int], Batch] | None:
         raise UserError("A reference is a dataset of a molecule: set reference.path to its folder.")
     split = Dataset.open(path, molecule_of(target)).split("train")
     size = settings.batch or max(1, config.training.batch // 2)
-    if len(split) > _IN_MEMORY:
-        seeds = (config.seed,)
-        return StoredBatches(split, size, seeds, target.temperature, biased=True, device=config.device)
-    data = load_labelled(split, target.temperature, biased=True)
     # Its own order: the seed of the data term would pair the same rows again and again.
-    return EpochBatches(data.to(config.device, torch.float32), size, (config.seed + 1,))
+    own = (config.seed + 1,)
+    if len(split) > _IN_MEMORY:
+        return StoredBatches(split, size, own, target.temperature, biased=True, device=config.device)
+    data = load_labelled(split, target.temperature, biased=True)
+    return EpochBatches(data.to(config.device, torch.float32), size, own)
 
 
 def training_data(config: RunConfig, target: Target) -> LabelledData:

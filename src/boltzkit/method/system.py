@@ -50,12 +50,15 @@ class MoleculeConfig(Config):
 
 
 def _tag(value: Any) -> str:
-    given = value if isinstance(value, dict) else type(value).model_fields
-    return "molecular" if "molecule" in given else "analytic"
+    given = type(value).model_fields if isinstance(value, Config) else value
+    return "molecular" if isinstance(given, dict) and "molecule" in given else "analytic"
 
 
 def _kind(value: Any) -> str:
-    return str(value.get("kind", "realnvp") if isinstance(value, dict) else value.kind)
+    if isinstance(value, RealNVPConfig | SplineFlowConfig | TarFlowConfig):
+        return str(value.kind)
+    # What is no group at all is left to the default kind, which says so.
+    return str(value.get("kind", "realnvp")) if isinstance(value, dict) else "realnvp"
 
 
 TargetChoice = Annotated[
@@ -112,6 +115,11 @@ def build_flow_for(
         raise UserError("Flows of molecules have no replicas: train them one by one.")
     if isinstance(flow, TarFlowConfig):
         molecule = molecule_of(target)
+        if len(molecule.constraints):
+            raise UserError(
+                f"{target.name} has constrained bonds, which leave Cartesian positions no volume: set "
+                "flow.kind=spline, or take a molecule without constraints."
+            )
         return build_tarflow(flow, molecule.n_atoms, seeds[0], centred_scale(molecule.positions)).float()
     coordinates = InternalCoordinates.of(molecule_of(target), target.coordinates)
     bijection = build_spline_bijection(flow, coordinates.kinds, seeds[0])

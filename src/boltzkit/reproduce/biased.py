@@ -13,7 +13,7 @@ from boltzkit.method.system import molecule_of
 from boltzkit.reproduce.cell import Cell
 from boltzkit.reproduce.experiment import Experiment, Planned
 from boltzkit.reproduce.figures import by_method
-from boltzkit.reproduce.keep import keep_model
+from boltzkit.reproduce.keep import keep_model, without_paths
 from boltzkit.reproduce.published import BIASED
 from boltzkit.reproduce.report import gain
 from boltzkit.reproduce.study import (
@@ -29,6 +29,7 @@ from boltzkit.reproduce.study import (
 from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.training_figures import ramachandran, validation_curves
 from boltzkit.simulate import find_protocol
+from boltzkit.storage import read_json
 from boltzkit.training import provenance
 
 __all__ = ["SCALES", "BiasedScale", "biased_experiment"]
@@ -195,20 +196,23 @@ class _Shared:
         tell("biased data: short trajectories from minima")
         protocol.simulate(molecule, protocol.settings(dict(self.scale.simulation), 0), self.data, tell)
         for plain in (True, False) if self.scale is not SCALES["paper"] else (True,):
-            if not self.proposal(plain).is_dir():
-                self._train_proposal(plain, tell)
+            self._train_proposal(plain, tell)
 
     def _train_proposal(self, plain: bool, tell: Callable[[str], None]) -> None:
+        """Train a proposal, unless the one that is there has the same settings."""
         size = next(iter(self.scale.sizes))
         config = self.run(size, _METHODS["forward-kl"], importance=True, plain=plain)
+        first = proposal_run(config.model_copy(update={"seed": 0}))
         out = self.proposal(plain)
+        stored = out / "config.json"
+        if stored.is_file() and read_json(stored) == without_paths(first).model_dump(mode="json"):
+            return
         tell(f"{out.name}: {self.scale.proposal_steps:,} steps on the biased data")
 
         def watch(line: dict[str, Any], steps: int) -> None:
             if line["step"] % max(1, steps // 10) == 0:
                 tell(f"{out.name}: step {line['step']} of {steps}, NLL {line['data']:.3f}")
 
-        first = proposal_run(config.model_copy(update={"seed": 0}))
         model, _ = fit(first, self.out / "cells" / out.name, watch)
         keep_model(model, {}, provenance(0, self.device), out)
 

@@ -8,7 +8,7 @@ from boltzkit.method import Model, RunConfig
 from boltzkit.storage import write_folder, write_json
 from boltzkit.training import save_model
 
-__all__ = ["keep_model"]
+__all__ = ["keep_model", "without_paths"]
 
 
 def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, Any], out: Path) -> None:
@@ -17,7 +17,7 @@ def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, A
     config.json, provenance.json, metrics.json and one checkpoint of the flow in single precision. Its data path is
     taken out: to judge it again on test data, give them (``boltzkit evaluate FOLDER --data DATASET``).
     """
-    config = _without_paths(model.config)
+    config = without_paths(model.config)
 
     def fill(partial: Path) -> None:
         write_json(partial / "config.json", config.model_dump(mode="json"))
@@ -35,7 +35,8 @@ def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, A
     write_folder(out, fill)
 
 
-def _without_paths(config: RunConfig) -> RunConfig:
+def without_paths(config: RunConfig) -> RunConfig:
+    """Return a configuration that names no path of this machine."""
     update: dict[str, Any] = {
         "data": config.data.model_copy(update={"path": None, "validation_path": None}),
         "importance": config.importance and config.importance.model_copy(update={"proposal": None}),

@@ -164,15 +164,20 @@ def _training(
         assignment = assign(data.split("train"), request.temperature)
         weighted = assignment.data_term and assignment.weights.effective >= _FAIR
         tell(assignment.reason)
+        if assignment.data_term and not weighted:
+            tell(
+                f"They are worth fewer than {_FAIR:,} independent frames: a proposal learns them first, and its "
+                "importance samples are the data term."
+            )
     config = planned_training(request, plan.method, place, name, molecule.n_atoms, weighted=weighted)
     share = training_share(plan.method)
     budget = max(60 * request.minutes * share, seconds - (1 - share) * 60 * request.minutes)
     step = seconds_per_step(config)
-    config = fitted(config, min(budget, 0.9 * 60 * request.minutes), step)
+    budget = min(budget, 0.9 * 60 * request.minutes)
+    config = fitted(config, budget, step)
     stages = "" if config.importance is None else "two stages of "
-    minutes = min(budget, 0.9 * 60 * request.minutes) / 60
     told = f"{stages}{config.training.steps:,} steps of {1000 * step:.0f} ms"
-    tell(f"training: {told}, about {minutes:.1f} minutes")
+    tell(f"training: {told}, about {budget / 60:.1f} minutes")
     return config
 
 
