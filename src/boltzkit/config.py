@@ -10,6 +10,9 @@ from boltzkit.errors import UserError, did_you_mean
 
 __all__ = ["Config"]
 
+_LONGEST = 200
+"""Characters of a value or a name that a message quotes."""
+
 
 class Config(BaseModel):
     """A frozen, validated group of settings. Subclasses document each field with a docstring below it."""
@@ -37,7 +40,7 @@ class Config(BaseModel):
         for assignment in assignments:
             key, separator, text = assignment.partition("=")
             if not separator or not key:
-                raise UserError(f"--set takes key=value, for example seed=1, not '{assignment}'.")
+                raise UserError(f"--set takes key=value, for example seed=1, not {_shown(assignment)}.")
             _assign(content, key.strip().split("."), _value(text.strip()), key.strip(), fresh)
         return type(self).parse(content, source="--set")
 
@@ -45,7 +48,10 @@ class Config(BaseModel):
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (
+        ValueError,
+        RecursionError,
+    ):  # what is no JSON, has too many digits or too many brackets, is plain text
         return None if text == "None" else text
 
 
@@ -54,16 +60,20 @@ def _assign(content: Any, path: list[str], value: Any, key: str, fresh: list[dic
     *parents, last = path
     for name in parents:
         if not isinstance(content, dict) or name not in content:
-            raise UserError(f"--set {key}: there is no group '{name}'." + _suggest(name, content))
+            raise UserError(
+                f"--set {_named(key)}: there is no group '{_named(name)}'." + _suggest(name, content)
+            )
         if content[name] is None:
             content[name] = {}
             fresh.append(content[name])
         content = content[name]
     if not isinstance(content, dict):
-        raise UserError(f"--set {key}: '{parents[-1]}' is not a group of settings.")
+        raise UserError(f"--set {_named(key)}: '{_named(parents[-1])}' is not a group of settings.")
     is_fresh = any(content is group for group in fresh)
     if last not in content and not is_fresh:
-        raise UserError(f"--set {key}: there is no setting '{last}'." + _suggest(last, content))
+        raise UserError(
+            f"--set {_named(key)}: there is no setting '{_named(last)}'." + _suggest(last, content)
+        )
     if last == "kind" and content.get(last) != value:
         content.clear()
         fresh.append(content)
@@ -77,10 +87,26 @@ def _suggest(name: str, content: Any) -> str:
 def _sentence(cls: type[BaseModel], error: ValidationError, source: str) -> str:
     first = error.errors()[0]
     group, path = _follow(cls, first["loc"])
-    where = ".".join(path)
+    where = _named(".".join(path))
     if first["type"] == "extra_forbidden":
         return f"{source}: there is no setting '{where}'." + did_you_mean(path[-1], group.model_fields)
-    return f"{source}: {where} = {first['input']!r} is not valid: {first['msg']}."
+    if first["type"] == "missing":
+        return f"{source}: {where} is missing."
+    reason = _named(first["msg"].removeprefix("Value error, "))
+    if not where:  # what is wrong concerns all of it
+        return f"{source} is not valid: {reason}."
+    return f"{source}: {where} = {_shown(first['input'])} is not valid: {reason}."
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages quote it: the beginning of what is long says enough."""
+    return _named(repr(value))
+
+
+def _named(text: str) -> str:
+    """Return a text in a form that any terminal shows and people still read."""
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return short.encode(errors="backslashreplace").decode()
 
 
 def _follow(cls: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], list[str]]:

@@ -69,10 +69,18 @@ def finite(value: Any) -> Any:
 def read_json(path: Path) -> Any:
     """Read JSON, with one sentence when the file is missing or damaged."""
     try:
-        return json.loads(path.read_text())
+        text = path.read_text()
+        content = json.loads(text)
+        if "\\ud" in text.lower():
+            json.dumps(
+                content, ensure_ascii=False
+            ).encode()  # halves of characters, which no message could show
+        return content
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:  # also numbers of too many digits, and too many brackets
         raise UserError(f"{path} is not valid JSON ({error}); restore it or start a new folder.") from error
 
 

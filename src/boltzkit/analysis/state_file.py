@@ -41,6 +41,10 @@ __all__ = ["find_observable", "read_states"]
 _GREEK = {"φ": "phi", "ψ": "psi", "ω": "omega", "χ": "chi"}
 _FAR = 1e9
 """Beyond every length, area and coupling: an open end."""
+_LARGEST = 1e300
+"""Beyond which whole numbers are no longer ones of double precision."""
+_QUOTED = 200
+"""Characters of a value that a message quotes."""
 
 
 def read_states(path: str | Path, molecule: Molecule) -> list[State]:
@@ -55,7 +59,9 @@ def read_states(path: str | Path, molecule: Molecule) -> list[State]:
         content = tomllib.loads(path.read_text())
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:  # also numbers of too many digits, and too many brackets
         raise UserError(f"{path} is not valid TOML: {error}.") from error
     if not content:
         raise UserError(f"{path} has no states: write one as a table, [name], with conditions below it.")
@@ -126,12 +132,12 @@ class _Reader:
         path = self._beside(where, "analysis", value.get("analysis"))
         found = _stored_partition(path, self.molecule)
         if not isinstance(number, int) or not 1 <= number <= len(found.medoids):
-            raise UserError(f"{where}: {path} has clusters 1 to {len(found.medoids)}, not {number!r}.")
+            raise UserError(f"{where}: {path} has clusters 1 to {len(found.medoids)}, not {_shown(number)}.")
         return lambda x: found.number(x) == number
 
     def _beside(self, where: str, key: str, value: Any) -> Path:
         if not isinstance(value, str):
-            raise UserError(f"{where}: {key} is the name of a file, not {value!r}.")
+            raise UserError(f"{where}: {key} is the name of a file, not {_shown(value)}.")
         return self.path.parent / value
 
 
@@ -148,7 +154,7 @@ def _ends(where: str, value: Any, observable: Observable) -> tuple[float, float]
     elif isinstance(value, list) and len(value) == 2:
         low, high = (_number(where, name, end) for name, end in zip(("from", "to"), value, strict=True))
     else:
-        raise UserError(f"{where}: a range is [from, to] or {{ above = … }}, in {unit}, not {value!r}.")
+        raise UserError(f"{where}: a range is [from, to] or {{ above = … }}, in {unit}, not {_shown(value)}.")
     if low == high or (observable.periodic and low - high == 360):
         raise UserError(f"{where}: nothing lies between {low:g} and {high:g}.")
     if not observable.periodic:
@@ -169,9 +175,15 @@ def _radians(where: str, low: float, high: float) -> tuple[float, float]:
 
 
 def _number(where: str, key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UserError(f"{where}: {key} must be a number, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+        raise UserError(f"{where}: {key} must be a number, not {_shown(value)}.")
     return float(value)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages quote it: the beginning of what is long says enough."""
+    text = repr(value)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
 
 
 def _refuse_unknown(where: str, value: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -187,9 +199,18 @@ def _stored_partition(path: Path, molecule: Molecule) -> Partition:
     if not clusters:
         raise UserError(f"{path} is no analysis with clusters: write one with boltzkit analyze.")
     known = {torsion.name: torsion for torsion in torsions_of(molecule)}
-    names = list(clusters[0]["torsions"])
+    try:
+        names = list(clusters[0]["torsions"])
+        medoids = torch.tensor(
+            [[c["torsions"][name] for name in names] for c in clusters], dtype=torch.float64
+        )
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise UserError(
+            f"{path} is damaged: its clusters have no torsions; analyse the ensemble again."
+        ) from error
     missing = [name for name in names if name not in known]
     if missing:
         raise UserError(f"{path} speaks of the torsion '{missing[0]}', which {molecule.name} does not have.")
-    medoids = torch.tensor([[c["torsions"][name] for name in names] for c in clusters], dtype=torch.float64)
+    if medoids.shape != (len(clusters), len(names)) or not names or not medoids.isfinite().all():
+        raise UserError(f"{path} is damaged: its clusters have no torsions; analyse the ensemble again.")
     return Partition(torsion_rows([known[name] for name in names]), tuple(names), medoids)

@@ -1,7 +1,5 @@
 """Samples from NumPy files."""
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from boltzkit.data.numpy_files import is_archive, open_archive, read_npy
 from boltzkit.energy import Target
 from boltzkit.errors import UserError
 
@@ -22,7 +21,7 @@ def read_samples(path: Path, target: Target) -> Tensor:
         raise UserError(f"There is no data file {path}: check data.path.")
     try:
         content = _load(path)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, OSError) as error:
         raise UserError(f"{path} is not a NumPy .npy or .npz file with plain numbers ({error}).") from error
     if content.shape[1:] != tuple(target.event_shape) or content.dtype.kind not in "fiu":
         raise UserError(
@@ -33,11 +32,9 @@ def read_samples(path: Path, target: Target) -> Tensor:
 
 
 def _load(path: Path) -> NDArray[Any]:
-    # A file of our own: NumPy leaves the one it opens itself open when an archive is damaged.
-    with open(path, "rb") as file:
-        content = np.load(file, allow_pickle=False)
-        if not isinstance(content, np.lib.npyio.NpzFile):
-            return np.asarray(content)
-        if "x" not in content.files:
-            raise UserError(f"{path} has no array 'x'; it has: {', '.join(content.files) or 'nothing'}.")
-        return np.asarray(content["x"])
+    if not is_archive(path):
+        return read_npy(path)
+    with open_archive(path) as archive:
+        if "x" not in archive.names:
+            raise UserError(f"{path} has no array 'x'; it has: {', '.join(archive.names) or 'nothing'}.")
+        return archive.read("x")

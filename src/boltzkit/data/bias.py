@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boltzkit.data.colvar import bias_columns, read_colvar
 from boltzkit.data.colvar_check import confirm_rows
 from boltzkit.data.frame_rows import frame_rows, frame_times
+from boltzkit.data.numpy_files import read_npy
 from boltzkit.data.trajectory_files import open_trajectory
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError, did_you_mean
@@ -164,10 +165,10 @@ def _in_kj(
 
 def _npy(path: Path) -> NDArray[np.float64]:
     try:
-        content = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        content = read_npy(path)
+    except (ValueError, OSError) as error:
         raise UserError(f"{path} is neither .csv nor a NumPy .npy file ({error}).") from error
-    if not isinstance(content, np.ndarray) or content.ndim != 1 or content.dtype.kind not in "fiu":
+    if content.ndim != 1 or content.dtype.kind not in "fiu":
         raise UserError(f"{path} must hold one number per frame, an array of shape (frames,).")
     return content.astype(np.float64)
 
@@ -175,10 +176,12 @@ def _npy(path: Path) -> NDArray[np.float64]:
 def _csv(path: Path, column: str | None) -> NDArray[np.float64]:
     try:
         lines = path.read_text().splitlines()
+        mark = next((mark for mark in ",;\t" if lines and mark in lines[0]), ",")
+        rows = [[word.strip() for word in row] for row in csv.reader(lines, delimiter=mark) if row]
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not a text file.") from error
-    mark = next((mark for mark in ",;\t" if lines and mark in lines[0]), ",")
-    rows = [[word.strip() for word in row] for row in csv.reader(lines, delimiter=mark) if row]
+    except (OSError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read as a .csv file ({error}).") from error
     if not rows:
         raise UserError(f"{path} is empty.")
     named = _number(rows[0][0]) is None

@@ -1,6 +1,7 @@
 """PLUMED's COLVAR files: named columns along time, with what restarts leave in them."""
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,7 @@ def _rows(
 def _same_fields(before: tuple[str, ...], now: tuple[str, ...], number: int, path: Path) -> tuple[str, ...]:
     if not now:
         raise UserError(f"{path}: line {number} names no columns.")
-    twice = next((name for name in now if now.count(name) > 1), None)
+    twice = next((name for name, times in Counter(now).items() if times > 1), None)
     if twice is not None:
         raise UserError(f"{path}: line {number} names the column '{twice}' twice.")
     if before and before != now:
@@ -165,11 +166,11 @@ def _without_replaced(
 ) -> tuple[NDArray[np.float64], int]:
     """Drop rows that a later restart writes again; return what is left and how many were dropped."""
     time = values[:, place]
-    kept = np.ones(len(time), dtype=bool)
-    for row in (np.flatnonzero(~(np.diff(time) > 0)) + 1).tolist():
+    kept, begins = np.ones(len(time), dtype=bool), set(restarts)
+    for row in (np.flatnonzero(~(time[1:] > time[:-1])) + 1).tolist():
         if not np.isfinite(time[row - 1 : row + 1]).all():
             raise UserError(f"{path}: the time in line {numbers[row]} or before it is not a finite number.")
-        if row not in restarts:
+        if row not in begins:
             raise UserError(
                 f"{path}: times do not increase in line {numbers[row]}, from {time[row - 1]:g} to {time[row]:g}: two "
                 "simulations in one file? Give each its own."

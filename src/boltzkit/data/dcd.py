@@ -16,6 +16,8 @@ __all__ = ["DcdFile"]
 
 _FRAMES, _FIXED_ATOMS, _CELL, _FOURTH = 0, 8, 10, 11
 """Places of the header's integers: number of frames, of atoms that never move, flags for a cell and a fourth axis."""
+_MOST_ATOMS = 10**8
+"""Beyond which NumPy cannot describe a frame."""
 
 
 class DcdFile:
@@ -40,7 +42,9 @@ class DcdFile:
             )
         _, place = self._record(place)
         atoms, self._start = self._record(place)
-        self.n_atoms = int(np.frombuffer(atoms, f"{self._order}i4")[0])
+        self.n_atoms = int(np.frombuffer(atoms, f"{self._order}i4")[0]) if len(atoms) == 4 else 0
+        if not 1 <= self.n_atoms <= _MOST_ATOMS:
+            raise UserError(f"{path} is damaged: its header does not say how many atoms a frame has.")
         self._frame = _frame_type(self.n_atoms, bool(control[_CELL]), self._order)
         self.n_frames = self._count(int(control[_FRAMES]))
 

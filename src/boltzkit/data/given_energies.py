@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from boltzkit.data.numpy_files import read_npy
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 
@@ -93,17 +94,20 @@ def read_energies(path: Path) -> NDArray[np.float64]:
     if path.suffix.lower() == ".csv":
         return _csv(path)
     try:
-        content = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        content = read_npy(path)
+    except (ValueError, OSError) as error:
         raise UserError(f"{path} is neither .csv nor a NumPy .npy file ({error}).") from error
-    if not isinstance(content, np.ndarray) or content.ndim != 1 or content.dtype.kind not in "fiu":
+    if content.ndim != 1 or content.dtype.kind not in "fiu":
         raise UserError(f"{path} must hold one number per frame, an array of shape (frames,).")
     return content.astype(np.float64)
 
 
 def _csv(path: Path) -> NDArray[np.float64]:
-    lines = path.read_text().splitlines()
-    rows = [row for row in csv.reader(lines, delimiter=_delimiter(lines), skipinitialspace=True) if row]
+    try:
+        lines = path.read_text().splitlines()
+        rows = [row for row in csv.reader(lines, delimiter=_delimiter(lines), skipinitialspace=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read as a .csv file ({error}).") from error
     if not rows:
         raise UserError(f"{path} is empty.")
     named = not _is_number(rows[0][0])
@@ -113,8 +117,8 @@ def _csv(path: Path) -> NDArray[np.float64]:
     values = [row[column] if column < len(row) else "" for row in rows[named:]]
     bad = next((i for i, word in enumerate(values) if not _is_number(word)), None)
     if bad is not None:
-        raise UserError(f"{path}: '{values[bad]}' in row {bad + 1 + named} is not a number.")
-    return np.array(values, dtype=np.float64)
+        raise UserError(f"{path}: '{values[bad][:40]}' in row {bad + 1 + named} is not a number.")
+    return np.array([float(word) for word in values])
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -128,7 +132,7 @@ def _column(names: list[str], path: Path) -> int:
         found = [i for i, name in enumerate(names) if word in name.lower()]
         if len(found) == 1:
             return found[0]
-    raise UserError(f"{path}: no single column is the potential energy; it has: {', '.join(names)}.")
+    raise UserError(f"{path}: no single column is the potential energy; it has: {', '.join(names)[:400]}.")
 
 
 def _is_number(word: str) -> bool:

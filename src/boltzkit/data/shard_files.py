@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import mmap
 import os
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boltzkit.data.manifest import StoredFile
+from boltzkit.data.numpy_files import read_header
 from boltzkit.storage import write_bytes
 
 __all__ = ["PageBudget", "ShardFile", "sync_folder", "write_shard_file"]
@@ -57,23 +59,22 @@ class ShardFile:
 
     def damage(self) -> str | None:
         """Return what a look at size and header finds wrong, None when all is well."""
+        if not self.path.is_file():  # nor anything that is no file, such as a pipe, which would be waited for
+            return f"{self.stored.name} is missing"
         try:
             with open(self.path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 if size != self.stored.size:
                     return f"{self.stored.name} has {size:,} of {self.stored.size:,} bytes"
-                np.lib.format.read_magic(file)
-                shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+                shape, fortran, dtype = read_header(file)
                 self._offset = file.tell()
-        except FileNotFoundError:
-            return f"{self.stored.name} is missing"
         except (OSError, ValueError) as error:
             return f"{self.stored.name} has no readable header ({error})"
         if shape != self.shape or dtype != self.dtype or fortran:
             return (
                 f"{self.stored.name} holds {dtype} of shape {shape}, not {self.dtype} of shape {self.shape}"
             )
-        expected = self._offset + self.dtype.itemsize * int(np.prod(self.shape))
+        expected = self._offset + self.dtype.itemsize * math.prod(self.shape)
         return None if size == expected else f"{self.stored.name} has {size:,} bytes, not {expected:,}"
 
     def altered(self) -> str | None:

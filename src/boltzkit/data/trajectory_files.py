@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boltzkit.data.dcd import DcdFile
+from boltzkit.data.numpy_files import open_archive, read_npy
 from boltzkit.errors import UserError, did_you_mean
 
 __all__ = ["FORMATS", "TrajectoryFile", "open_trajectory"]
@@ -72,8 +71,7 @@ def _explained(path: Path) -> Iterator[None]:
         ValueError,
         EOFError,
         LookupError,
-        zipfile.BadZipFile,
-        zlib.error,
+        MemoryError,
     ) as error:
         reason = str(error).strip().rstrip(".") or type(error).__name__
         raise UserError(f"{path} could not be read as a {path.suffix} file: {reason}.") from error
@@ -154,15 +152,17 @@ def _mdtraj_elements(topology: str) -> tuple[str, ...]:
 
 
 def _npy(path: Path, stack: ExitStack) -> TrajectoryFile:
-    return _in_memory(path, np.load(path, mmap_mode="r", allow_pickle=False))
+    return _in_memory(path, read_npy(path, mapped=True))
 
 
 def _npz(path: Path, stack: ExitStack) -> TrajectoryFile:
-    content = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
-    if "positions" not in content.files:
-        raise UserError(f"{path} has no array 'positions'; it has: {', '.join(content.files) or 'nothing'}.")
-    energy = np.asarray(content["energy"], dtype=np.float64) if "energy" in content.files else None
-    return _in_memory(path, content["positions"], energy)
+    with open_archive(path) as archive:
+        if "positions" not in archive.names:
+            raise UserError(
+                f"{path} has no array 'positions'; it has: {', '.join(archive.names) or 'nothing'}."
+            )
+        energy = np.asarray(archive.read("energy"), dtype=np.float64) if "energy" in archive.names else None
+        return _in_memory(path, archive.read("positions"), energy)
 
 
 def _in_memory(path: Path, frames: NDArray[Any], energy: NDArray[np.float64] | None = None) -> TrajectoryFile:

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import Field, model_validator
 from boltzkit.config import Config
 from boltzkit.data.bias import FrameBias
 from boltzkit.data.manifest import Manifest
+from boltzkit.data.runs import count
 from boltzkit.errors import UserError, did_you_mean
 from boltzkit.molecule.torsions import dihedral
 
@@ -113,14 +115,18 @@ def read_umbrella(path: str | Path, n_atoms: int) -> list[tuple[Path, Window]]:
         raise UserError(f"There is no file {path}: check --umbrella.")
     try:
         content = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # also numbers of too many digits, too many brackets
         raise UserError(f"{path} is not valid TOML ({error}).") from error
     entries = content.pop("window", None)
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path} names no windows: write a table [[window]] for each.")
     found = [_entry(content | entry, number, path, n_atoms) for number, entry in enumerate(entries, 1)]
     files = [file.resolve() for file, _ in found]
-    twice = next((file for file in files if files.count(file) > 1), None)
+    twice = next((file for file, times in Counter(files).items() if times > 1), None)
     if twice is not None:
         raise UserError(f"{path} names {twice.name} for two windows: a trajectory ran in one.")
     return found
@@ -161,15 +167,21 @@ def stored_windows(manifest: Manifest) -> dict[int, Window]:
     """
     found: dict[int, Window] = {}
     for shard in manifest.shards:
-        told = shard.source.get("umbrella", ())
+        told = shard.source.get("umbrella", [])
+        if not isinstance(told, list):
+            raise UserError(
+                f"Shard {shard.key} names umbrella windows that are no list: make the dataset anew."
+            )
         windows = [Window.parse(content, source=f"shard {shard.key}") for content in told]
-        numbers = [number for first, last in shard.trajectories for number in range(first, last + 1)]
+        # A sample has one trajectory: a claim of more of them is not written out, however large it is.
+        n_trajectories = count(shard.trajectories)
         if not windows:
             continue
-        if len(windows) not in (1, len(numbers)):
+        if len(windows) not in (1, n_trajectories) or n_trajectories > max(shard.samples, len(windows)):
             raise UserError(
-                f"Shard {shard.key} has {len(numbers)} trajectories but names {len(windows)} umbrella windows."
+                f"Shard {shard.key} has {n_trajectories} trajectories but names {len(windows)} umbrella windows."
             )
+        numbers = [number for first, last in shard.trajectories for number in range(first, last + 1)]
         for place, number in enumerate(numbers):
             found[number] = windows[place if len(windows) > 1 else 0]
     return found

@@ -3,7 +3,6 @@
 import html
 import io
 import math
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from boltzkit.data.numpy_files import open_archive
 from boltzkit.ensemble.estimates import log_population_ratio, population, weighted_mean
 from boltzkit.ensemble.metrics import Reweighting, reweighting
 from boltzkit.ensemble.subject import Subject
@@ -158,7 +157,7 @@ class Ensemble:
         """Read what `save` wrote, refusing samples and summary that do not belong together."""
         folder = Path(folder)
         summary = read_json(folder / "summary.json")
-        if not isinstance(summary, dict) or not summary.keys() >= {"n", "energy_evaluations", "name"}:
+        if not _is_summary(summary):
             raise UserError(f"{folder}/summary.json is not the summary of an ensemble: draw it again.")
         positions, energy, log_prob, log_weight = _read_arrays(folder / "samples.npz")
         if summary["n"] != energy.numel():
@@ -168,6 +167,10 @@ class Ensemble:
             )
         evaluations, name, wanted = summary["energy_evaluations"], summary["name"], summary.get("wanted")
         subject = Subject.load(folder, summary)
+        if subject is not None and positions.shape[1:] != (subject.molecule.n_atoms, 3):
+            raise UserError(
+                f"{folder}/samples.npz holds no configurations of {name}: draw the ensemble again."
+            )
         ensemble = cls.from_samples(positions, energy, log_prob, evaluations, name, wanted, subject)
         if not torch.equal(ensemble.weights.values, log_weight):
             raise UserError(f"{folder}/samples.npz: log_weight is not -energy - log_prob; draw it again.")
@@ -224,14 +227,30 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _is_summary(summary: Any) -> bool:
+    """Whether this is what `Ensemble.summary` returns, as far as it is read again."""
+    if not isinstance(summary, dict) or not isinstance(summary.get("name"), str):
+        return False
+    counts = summary.get("n"), summary.get("energy_evaluations")
+    numbers = [summary["wanted"]] if summary.get("wanted") is not None else []
+    if "molecule_hash" in summary:
+        numbers.append(summary.get("temperature"))
+    return all(type(count) is int and count >= 0 for count in counts) and all(map(_is_positive, numbers))
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < 1e300  # a larger whole number is no float
+
+
 def _read_arrays(path: Path) -> list[Tensor]:
     """Return the four arrays, or one sentence on what is wrong with the file."""
     try:
-        # Opened here, because np.load leaves a damaged archive open.
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays: list[NDArray[Any]] = [file[name] for name in _ARRAYS]
-            return [torch.from_numpy(array) for array in arrays]
+        with open_archive(path) as archive:
+            arrays = [archive.read(name) for name in _ARRAYS]
+        if any(array.dtype.kind != "f" or array.ndim == 0 for array in arrays):
+            raise ValueError("it does not hold lists of plain numbers")
+        return [torch.from_numpy(array) for array in arrays]
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}.") from error
-    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}): draw the ensemble again.") from error

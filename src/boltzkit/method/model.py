@@ -73,7 +73,13 @@ def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
     """Build the flow of one run, or one batched flow with a replica for each run."""
     first = configs[0]
     flow = build_flow_for(first.target, first.flow, tuple(c.seed for c in configs), batched=batched)
-    return flow.to(first.device)
+    try:
+        return flow.to(first.device)
+    except (
+        AssertionError,
+        RuntimeError,
+    ) as error:  # torch has one or the other for what it was not built for
+        raise UserError(f"This machine has no device '{first.device}': set device=cpu.") from error
 
 
 def load(run_folder: str | Path) -> Model:
@@ -90,7 +96,13 @@ def load(run_folder: str | Path) -> Model:
     tensors, meta = read_checkpoint(found[-1])
     flow = build_flow((config,), batched=False)
     prefix = "ema." if config.training.ema else "modules.flow."
-    flow.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+    try:
+        flow.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+    except RuntimeError as error:  # torch lists every tensor, which helps nobody
+        raise UserError(
+            f"{found[-1]} is not a state of the flow that {folder / 'config.json'} describes: restore both files of "
+            "one run."
+        ) from error
     return Model(flow, config, meta["step"])
 
 

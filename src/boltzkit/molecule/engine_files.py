@@ -1,5 +1,6 @@
 """Molecules prepared for other engines: Amber prmtop, GROMACS top and CHARMM psf, read by OpenMM."""
 
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,6 +33,7 @@ def read_amber(
 ) -> Parts:
     """Read an Amber prmtop with inpcrd or rst7 coordinates."""
     path, start = existing(topology), existing(coordinates)
+    _refuse_absurd_counts(path)
     with reading(path, "an Amber prmtop"):
         file = app.AmberPrmtopFile(str(path))
     with reading(start, "Amber coordinates"):
@@ -98,6 +100,20 @@ def _assemble(
         system = create(nonbondedMethod=app.NoCutoff, constraints=kind, removeCMMotion=False, **options)
     remarks += tuple(f"OpenMM says: {doubt.message}." for doubt in doubts if doubt.category is UserWarning)
     return Parts(path.stem, topology, system, in_nm(positions), remarks)
+
+
+def _refuse_absurd_counts(path: Path) -> None:
+    """Refuse a prmtop that counts more than it can hold, before OpenMM makes tables of that size.
+
+    Everything that is counted takes at least a character of the file, and each pair of atom types does too.
+    """
+    content = path.read_bytes()
+    section = re.search(rb"%FLAG POINTERS.*?%FORMAT[^\n]*\n(.*?)(?:%|\Z)", content, re.DOTALL)
+    counts = [int(digits[:20]) for digits in re.findall(rb"\d+", section.group(1))] if section else []
+    if max(counts, default=0) > len(content) or (len(counts) > 1 and counts[1] ** 2 > len(content)):
+        raise UserError(
+            f"{path} is damaged: it counts more atoms, types or terms than a file of its size can hold."
+        )
 
 
 def _solvent(name: str | None) -> Any:

@@ -10,7 +10,7 @@ from openmm.app import forcefield as openmm_forcefield
 
 from boltzkit.errors import UserError, did_you_mean
 from boltzkit.molecule.parts import constraint_type, reading
-from boltzkit.molecule.trust import parse_xml, refuse_scripts
+from boltzkit.molecule.trust import parse_xml, refuse_endless_formulas, refuse_scripts
 from boltzkit.molecule.unmatched import why_unmatched
 
 __all__ = ["create_system", "load_forcefield", "template_failure"]
@@ -97,5 +97,6 @@ def _refuse_code(path: Path, seen: set[Path]) -> None:
     seen.add(real)
     root = parse_xml(path)
     refuse_scripts(root, path)
+    refuse_endless_formulas(root, path)
     for included in root.findall("Include"):
         _refuse_code(_locate(included.get("file", ""), beside=path.parent), seen)

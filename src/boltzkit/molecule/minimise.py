@@ -17,6 +17,8 @@ __all__ = ["Minimum", "minimise"]
 # Root mean square force in kJ/mol/nm that ends the descent. Thermal forces at 300 K are of the order of 1000.
 _TOLERANCE = 0.5
 _RESTARTS = 20
+# Of the minimiser, each time: a peptide takes some hundred. Without a limit it walks for ever once an energy is NaN.
+_ITERATIONS = 10_000
 _FORCE = unit.kilojoule_per_mole / unit.nanometer
 
 
@@ -52,7 +54,7 @@ def minimise(system: Any, positions: Tensor, name: str) -> Minimum:
     _finite_energy(context, name, "the given structure")
     # The minimiser gives up when its line search fails, far from a minimum; started afresh it goes on.
     for _ in range(_RESTARTS):
-        openmm.LocalEnergyMinimizer.minimize(context, _TOLERANCE)
+        openmm.LocalEnergyMinimizer.minimize(context, _TOLERANCE, _ITERATIONS)
         energy = _finite_energy(context, name, "the minimised structure")
         found, residual = _structure_and_force(context)
         if residual <= _TOLERANCE:

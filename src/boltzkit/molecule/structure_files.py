@@ -14,7 +14,7 @@ from boltzkit.errors import UserError
 from boltzkit.molecule.checks import refuse_solvent
 from boltzkit.molecule.forcefield_files import create_system, load_forcefield, template_failure
 from boltzkit.molecule.parts import Parts, existing, in_nm, reading, tidy
-from boltzkit.molecule.trust import parse_xml, refuse_foreign_types
+from boltzkit.molecule.trust import parse_xml, refuse_endless_formulas, refuse_foreign_types
 
 __all__ = ["read_pdb", "read_structure", "read_system_xml"]
 
@@ -65,6 +65,7 @@ def read_system_xml(path: str | Path, structure: str | Path, trust: bool = False
         raise UserError(f"{path} holds a {root.get('type', root.tag)}, not an OpenMM System.")
     if not trust:
         refuse_foreign_types(root, path)
+    refuse_endless_formulas(root, path)
     with reading(path, "an OpenMM System"):
         # OpenMM's own parser ends comments elsewhere than the standard says. It gets the tree that was checked.
         system = openmm.XmlSerializer.deserialize(ElementTree.tostring(root, encoding="unicode"))

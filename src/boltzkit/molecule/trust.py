@@ -1,9 +1,12 @@
 """Files that carry code are refused: force-field XML with scripts, System XML with Python or plugin forces.
 
+So are formulas without end, which OpenMM's parser of formulas would follow until memory or stack are used up.
+
 OpenMM runs ``<Script>`` and ``<InitializationScript>`` of a force field as Python, and a serialised PythonForce
 holds a pickle. Opening somebody's file must not run their code, unless the user says that it may.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -13,10 +16,16 @@ import openmm
 
 from boltzkit.errors import UserError
 
-__all__ = ["CODE_TAGS", "parse_xml", "refuse_foreign_types", "refuse_scripts"]
+__all__ = ["CODE_TAGS", "parse_xml", "refuse_endless_formulas", "refuse_foreign_types", "refuse_scripts"]
 
 CODE_TAGS = ("Script", "InitializationScript")
 """Elements of a force-field file that OpenMM executes."""
+
+_LONGEST = 1000
+"""Names, numbers and signs that a formula may have with its definitions written out; real force fields have 200."""
+_SHORT = 40
+"""Characters of a formula that cannot grow that far; most texts of a file are numbers."""
+_PARTS = re.compile(r"[A-Za-z_]\w*|\d+|\S")
 
 _MEANING = "pass trust=True (--trust) if you know where it comes from"
 
@@ -34,7 +43,7 @@ def parse_xml(path: Path) -> ElementTree.Element:
         return ElementTree.XML(path.read_bytes(), parser=ElementTree.XMLParser(target=_NoDoctype()))
     except UserError as error:
         raise UserError(f"{path} {error}.") from error
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # also encodings that nobody knows
         raise UserError(f"{path} is not valid XML: {error}.") from error
 
 
@@ -60,6 +69,34 @@ def refuse_foreign_types(root: ElementTree.Element, path: Path) -> None:
                 f"{path} holds a {found}, which can run code or needs a plugin that is not part of OpenMM: "
                 f"{_MEANING}."
             )
+
+
+def refuse_endless_formulas(root: ElementTree.Element, path: Path) -> None:
+    """Refuse a file with a formula that is too long, or becomes so when its definitions are written out."""
+    remarks = {remark for information in root.iter("Info") for remark in information.iter()}
+    for element in root.iter():
+        for text in (*element.attrib.values(), element.text or ""):
+            if len(text) > _SHORT and element not in remarks and _written_out(text) > _LONGEST:
+                raise UserError(
+                    f"{path} holds a formula of more than {_LONGEST} parts ('{text[:40]}…'), which OpenMM cannot work "
+                    "with: shorten it."
+                )
+
+
+def _written_out(formula: str) -> int:
+    """Return how many parts a formula has once its definitions are put in place, each as often as it is used.
+
+    >>> _written_out("a * a; a = b + b; b = r")
+    7
+    """
+    sizes: dict[str, int] = {}
+    total = 0
+    for clause in reversed(formula.split(";")):
+        name, defines, body = clause.partition("=")
+        parts = _PARTS.findall(body if defines else clause)
+        total = min(_LONGEST + 1, sum(sizes.get(part, 1) for part in parts))
+        sizes[name.strip()] = total
+    return total
 
 
 def _plain_types() -> Iterator[str]:

@@ -61,7 +61,8 @@ class AnswerFolder:
                     f"{self.path} holds the answer to another question: choose another folder with --out, or repeat "
                     "the options it was started with."
                 )
-            return load_molecule(self.molecule, _name(request.molecule), trust=True)
+            # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
+            return load_molecule(self.molecule, _name(request.molecule))
         if self.path.is_dir() and any(self.path.iterdir()):
             raise UserError(
                 f"{self.path} is not empty and holds no answer: choose another folder with --out."

@@ -14,6 +14,9 @@ from boltzkit.storage import write_bytes
 
 __all__ = ["Stand", "claimed", "read_stand", "write_stand"]
 
+_MOST = 1 << 31
+"""Trajectories are stored under numbers of 32 bits."""
+
 
 @dataclass
 class Stand:
@@ -81,6 +84,24 @@ def _read(path: Path) -> Stand:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return Stand(tensors=tensors, **about)
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        stand = Stand(tensors=tensors, **about)
+        _refuse_odd(stand)
+        return stand
+    except (
+        SafetensorError,
+        OSError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise UserError(f"{path} is damaged: remove it to start the run again, in another folder.") from error
+
+
+def _refuse_odd(stand: Stand) -> None:
+    counts = stand.segments, stand.first_trajectory, stand.trajectories
+    if not all(type(count) is int and 0 <= count < _MOST for count in counts):
+        raise ValueError("its counts are no counts")
+    if not isinstance(stand.config, dict) or not isinstance(stand.numbers, dict):
+        raise TypeError("its settings are no settings")

@@ -69,13 +69,24 @@ def checkpoints(folder: Path) -> list[Path]:
 def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Return the tensors and the metadata of one checkpoint, refusing a damaged one."""
     meta = read_json(path / "state.json")
+    if not isinstance(meta, dict):
+        raise UserError(
+            f"{path}/state.json does not describe a checkpoint: delete {path} to go on from the one before."
+        )
     if meta.get("format") != _FORMAT:
         raise UserError(f"{path} has checkpoint format {meta.get('format')}; this version reads {_FORMAT}.")
     file = path / "state.safetensors"
     content = file.read_bytes() if file.is_file() else b""
     if hashlib.sha256(content).hexdigest() != meta.get("sha256"):
         raise UserError(f"{path} is damaged (its SHA-256 differs): delete it to go on from the one before.")
-    return safetensors.torch.load(content), meta
+    if not all(type(meta.get(key)) is int and meta[key] >= 0 for key in ("step", "evaluations")):
+        raise UserError(
+            f"{path}/state.json does not say how many steps and evaluations are behind it: restore it."
+        )
+    try:
+        return safetensors.torch.load(content), meta
+    except Exception as error:  # the library raises whatever it stumbles over
+        raise UserError(f"{path}/state.safetensors holds no tensors ({error}): delete {path}.") from error
 
 
 def load_checkpoint(folder: Path, state: TrainState) -> bool:
@@ -88,5 +99,29 @@ def load_checkpoint(folder: Path, state: TrainState) -> bool:
         raise UserError(
             f"{found[-1]} holds a model without its optimiser: load, sample or evaluate it; training cannot go on."
         )
+    misfit = _misfit(tensors, state)
+    if misfit is not None:
+        raise UserError(
+            f"{found[-1]} does not fit the settings of its run ({misfit}): delete it to go on from the one before."
+        )
     state.load(tensors, meta["step"], meta["evaluations"])
     return True
+
+
+def _misfit(tensors: Mapping[str, torch.Tensor], state: TrainState) -> str | None:
+    """Return what keeps a state from going on with some tensors, None if nothing does.
+
+    Moments of the optimiser appear with the first step, and a memory has any size: they are not looked at. Checkpoints
+    of earlier versions have no norms.
+    """
+    looked_at = ("modules.", "ema.", "counts.")
+    expected = {k: v.shape for k, v in state.tensors().items() if k.startswith(looked_at)}
+    found = {k: v.shape for k, v in tensors.items() if k.startswith(looked_at)}
+    for name in sorted(found.keys() - expected.keys()):
+        return f"the tensor {name[:100]} has no place"
+    for name, shape in expected.items():
+        if found.get(name, shape) != shape:
+            return f"the tensor {name} has the shape {tuple(found[name])}, not {tuple(shape)}"
+        if name not in found and name != "counts.norms":
+            return f"the tensor {name} is missing"
+    return None

@@ -51,6 +51,8 @@ class RunFolder:
             )
         self._last_logged = self._mend_metrics()
         then = read_json(self.path / "provenance.json")
+        if not isinstance(then, dict):
+            raise UserError(f"{self.path}/provenance.json does not say where the run comes from: restore it.")
         return [
             f"{key} was {then.get(key)} and is now {now[key]}: the run goes on, but not bit for bit"
             for key in _BIT_IDENTICAL
@@ -77,8 +79,8 @@ class RunFolder:
     def metrics(self) -> list[dict[str, Any]]:
         """Return all complete lines of metrics.jsonl."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text().split("\n")[:-1] if path.is_file() else []
-        return [json.loads(line) for line in lines]
+        lines = path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
+        return [_metrics_line(line, number, path) for number, line in enumerate(lines, 1)]
 
     def _mend_metrics(self) -> int:
         """Cut a line that a kill left unfinished; return the last logged step."""
@@ -89,8 +91,18 @@ class RunFolder:
         complete = content[: content.rfind(b"\n") + 1]
         if complete != content:
             write_bytes(path, complete)
-        lines = complete.decode().splitlines()
-        return int(json.loads(lines[-1])["step"]) if lines else -1
+        lines = complete.split(b"\n")[:-1]
+        return int(_metrics_line(lines[-1], len(lines), path)["step"]) if lines else -1
+
+
+def _metrics_line(line: bytes, number: int, path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or type(content.get("step")) is not int:
+        raise UserError(f"{path}: line {number} is damaged: remove it, what is plotted then lacks that step.")
+    return content
 
 
 def provenance(seed: int, device: str) -> dict[str, Any]:
