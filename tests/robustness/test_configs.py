@@ -80,7 +80,7 @@ def test_run_configs(name: str, fuzz, spoiled, tmp_path: Path) -> None:
         return RunConfig.parse(read_json(path), source=str(path)).with_overrides(["seed=1"])
 
     whole = find_recipe(name).model_dump_json()
-    fuzz(read, whole.encode(), spoiled["json"](json.loads(whole)), 60)
+    fuzz(read, whole.encode(), spoiled["json"](json.loads(whole)), 40)
 
 
 def test_assignments(fuzz) -> None:
@@ -88,7 +88,7 @@ def test_assignments(fuzz) -> None:
     keys = st.sampled_from([*paths_of(config.model_dump(mode="json")), *ODD_KEYS])
     texts = st.one_of(st.sampled_from(ODD_TEXTS), st.text(max_size=20))
     one = st.one_of(st.builds(lambda key, text: f"{key}={text}", keys, texts), st.text(max_size=30))
-    fuzz(config.with_overrides, ["flow.layers=3"], st.lists(one, min_size=1, max_size=4), 300)
+    fuzz(config.with_overrides, ["flow.layers=3"], st.lists(one, min_size=1, max_size=4), 150)
 
 
 def test_what_an_answer_keeps(fuzz, spoiled, tmp_path: Path, dipeptide) -> None:
@@ -102,4 +102,4 @@ def test_what_an_answer_keeps(fuzz, spoiled, tmp_path: Path, dipeptide) -> None:
         return folder.stored("request.json", Request), folder.open(request)
 
     whole = request.model_dump_json()
-    fuzz(read, whole.encode(), spoiled["json"](json.loads(whole)), 60)
+    fuzz(read, whole.encode(), spoiled["json"](json.loads(whole)), 40)

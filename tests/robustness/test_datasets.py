@@ -60,7 +60,7 @@ def test_manifests(dataset: Path, fuzz, spoiled) -> None:
         use(dataset)
 
     try:
-        fuzz(read, whole, spoiled["json"](json.loads(whole)), 200)
+        fuzz(read, whole, spoiled["json"](json.loads(whole)), 150)
     finally:
         path.write_bytes(whole)
 

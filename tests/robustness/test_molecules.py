@@ -48,7 +48,7 @@ def test_structures(name: str, folder: Path, fuzz, spoiled, tmp_path: Path) -> N
         assert positions.shape == (topology.getNumAtoms(), 3)
 
     whole = (folder / name).read_bytes()
-    fuzz(read, whole, spoiled["text"](whole), 120)
+    fuzz(read, whole, spoiled["text"](whole), 80)
 
 
 def test_whole_molecules(folder: Path, fuzz, spoiled, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_forcefields(fuzz, spoiled, tmp_path: Path) -> None:
         path.write_bytes(content)
         load_forcefield([path])
 
-    fuzz(read, FORCEFIELD, spoiled["text"](FORCEFIELD), 150)
+    fuzz(read, FORCEFIELD, spoiled["text"](FORCEFIELD), 100)
 
 
 @pytest.fixture(scope="module")

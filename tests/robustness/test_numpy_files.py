@@ -150,7 +150,7 @@ def test_spoiled_arrays(name: str, fuzz, spoiled, tmp_path: Path) -> None:
         reader(path)
 
     odd = st.builds(archive, st.just(array), ODD, st.sampled_from((0, 8, 12, 14))) if array else ODD
-    fuzz(read, whole, st.one_of(spoiled["binary"](whole), odd), 100)
+    fuzz(read, whole, st.one_of(spoiled["binary"](whole), odd), 70)
 
 
 @pytest.mark.parametrize("name", [name for name in READERS if name.endswith("npy")])

@@ -121,7 +121,7 @@ def test_descriptions_of_checkpoints(folder: Path, fuzz, spoiled) -> None:
         assert tensors
         go_on(folder)
 
-    fuzz(read, whole, spoiled["json"](json.loads(whole)), 150)
+    fuzz(read, whole, spoiled["json"](json.loads(whole)), 80)
 
 
 @pytest.mark.parametrize("honest", [False, True], ids=["damaged", "damaged with the right checksum"])
@@ -135,7 +135,7 @@ def test_tensors_of_checkpoints(honest: bool, folder: Path, fuzz, spoiled) -> No
             with_checksum(folder, content)
         go_on(folder)
 
-    fuzz(read, whole, spoiled["binary"](whole) | SAFETENSORS, 100 if honest else 30)
+    fuzz(read, whole, spoiled["binary"](whole) | SAFETENSORS, 80 if honest else 30)
 
 
 def test_tensors_of_other_shapes_and_names(folder: Path, fuzz) -> None:
@@ -220,8 +220,8 @@ def test_where_a_simulation_stands(fuzz, spoiled, tmp_path: Path) -> None:
         described = header | {"__metadata__": {"state": text.decode(errors="replace")}}
         return tensors_file(described, whole[8 + length :])
 
-    fuzz(read, whole, spoiled["binary"](whole) | SAFETENSORS, 120)
-    fuzz(read, whole, spoiled["json"](about).map(with_state), 150)
+    fuzz(read, whole, spoiled["binary"](whole) | SAFETENSORS, 80)
+    fuzz(read, whole, spoiled["json"](about).map(with_state), 80)
 
 
 def test_a_torch_file_is_no_checkpoint(folder: Path, refusal, tmp_path: Path) -> None:

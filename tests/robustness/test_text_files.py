@@ -59,7 +59,7 @@ def test_colvar(fuzz, spoiled, tmp_path: Path) -> None:
         assert found.values.shape == (len(found), len(found.fields))
         found.column(bias_columns(found)[0])
 
-    fuzz(read, COLVAR, spoiled["text"](COLVAR), 150)
+    fuzz(read, COLVAR, spoiled["text"](COLVAR), 100)
 
 
 def test_many_columns_and_restarts_take_no_time(refusal, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_umbrella(fuzz, spoiled, tmp_path: Path) -> None:
             assert isinstance(file, Path)
             assert window.energy(np.zeros(2)).shape == (2,)
 
-    fuzz(read, UMBRELLA, spoiled["text"](UMBRELLA), 150)
+    fuzz(read, UMBRELLA, spoiled["text"](UMBRELLA), 100)
 
 
 def test_states(fuzz, spoiled, tmp_path: Path, dipeptide) -> None:
@@ -94,7 +94,7 @@ def test_states(fuzz, spoiled, tmp_path: Path, dipeptide) -> None:
         for state in read_states(path, dipeptide):
             assert state.inside(x).shape == (2,)
 
-    fuzz(read, STATES, spoiled["text"](STATES), 120)
+    fuzz(read, STATES, spoiled["text"](STATES), 100)
 
     def read_clusters(content: bytes) -> None:
         (tmp_path / "analysis.json").write_bytes(content)
@@ -118,5 +118,5 @@ def test_energies(fuzz, spoiled, tmp_path: Path) -> None:
     fields = st.sampled_from(
         (b'"' + b"x" * 200_000, b"1,2\n" * 50_000, b"1\0\n", b"a;b\n1\n", b"1_0\n2\n", b"\n\n")
     )
-    fuzz(read, ENERGIES, spoiled["text"](ENERGIES) | fields, 120)
-    fuzz(read_bias, ENERGIES, spoiled["text"](ENERGIES) | fields, 150)
+    fuzz(read, ENERGIES, spoiled["text"](ENERGIES) | fields, 100)
+    fuzz(read_bias, ENERGIES, spoiled["text"](ENERGIES) | fields, 100)

@@ -34,7 +34,7 @@ def test_damaged_files(dcd: bytes, fuzz, spoiled, tmp_path: Path) -> None:
         path.write_bytes(content)
         use(path)
 
-    fuzz(read, dcd, spoiled["binary"](dcd), 150)
+    fuzz(read, dcd, spoiled["binary"](dcd), 100)
 
 
 def test_numbers_of_the_header(dcd: bytes, fuzz, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_numbers_of_the_header(dcd: bytes, fuzz, tmp_path: Path) -> None:
         use(path)
         DcdFile(path)
 
-    fuzz(read, {}, st.dictionaries(places, numbers, min_size=1, max_size=3), 150)
+    fuzz(read, {}, st.dictionaries(places, numbers, min_size=1, max_size=3), 100)
 
 
 @pytest.mark.parametrize("n_atoms", [-1, 0, 2**29, 2**31 - 1])

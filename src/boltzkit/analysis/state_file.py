@@ -204,7 +204,7 @@ def _stored_partition(path: Path, molecule: Molecule) -> Partition:
         medoids = torch.tensor(
             [[c["torsions"][name] for name in names] for c in clusters], dtype=torch.float64
         )
-    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise UserError(
             f"{path} is damaged: its clusters have no torsions; analyse the ensemble again."
         ) from error

@@ -1,5 +1,6 @@
 """Samples from NumPy files."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ __all__ = ["read_samples"]
 
 def read_samples(path: Path, target: Target) -> Tensor:
     """Read ``(n, *event)`` samples from a .npy file, or from the array ``x`` of a .npz file, in float64."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path's own, no error for a name that no file can have
         raise UserError(f"There is no data file {path}: check data.path.")
     try:
         content = _load(path)

@@ -1,5 +1,6 @@
 """The manifest of a dataset folder: what it holds, where that comes from, and the checksum of every file."""
 
+import os
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -143,7 +144,7 @@ class Manifest(Config):
     def read(cls, folder: Path) -> Self:
         """Read the manifest of a folder, with one sentence when it is none."""
         path = folder / "manifest.json"
-        if not path.is_file():
+        if not os.path.isfile(path):  # unlike Path's own, no error for a name that no file can have
             raise UserError(f"{folder} is not a dataset: it has no manifest.json.")
         content = read_json(path)
         version = content.get("format") if isinstance(content, dict) else None

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class TrajectoryFile:
 def open_trajectory(path: str | Path) -> Iterator[TrajectoryFile]:
     """Open a trajectory by the ending of its name; whatever is wrong with it becomes one sentence."""
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path's own, no error for a name that no file can have
         raise UserError(f"There is no file {path}.")
     ending = path.suffix.lower()
     if ending not in FORMATS:

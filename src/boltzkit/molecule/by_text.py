@@ -1,5 +1,6 @@
 """A molecule as people name it: by name, by files, or by sequence."""
 
+import os
 from pathlib import Path
 
 from boltzkit.errors import UserError
@@ -38,7 +39,7 @@ def read_molecule(text: str, forcefield: str | None = None, constraints: str | N
         raise UserError(
             "A force field and constraints go with a structure file or a sequence: a named molecule has its own."
         )
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path's own, no error for a name that no file can have
         return load_molecule(path)
     return find_molecule(text)
 

@@ -1,5 +1,6 @@
 """What every reader hands over: the parts of a molecule, not yet checked or minimised."""
 
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ class Parts:
 def existing(path: str | Path) -> Path:
     """Return a path that is a file, or refuse it."""
     found = Path(path)
-    if not found.is_file():
+    if not os.path.isfile(found):  # unlike Path's own, no error for a name that no file can have
         raise UserError(f"There is no file {found}.")
     return found
 
