@@ -95,7 +95,9 @@ def _draw_strips(ax: Axes, found: Sequence[Found], column: Column) -> None:
         if values:
             ax.plot(values, [height] * len(values), "o", ms=5, alpha=0.7, color=shades[one.row.label])
             ax.plot([statistics.fmean(values)], [height], "|", ms=22, mew=2.5, color=shades[one.row.label])
-    ax.set_yticks(range(len(found)), [one.row.label for one in reversed(found)])
+    several = len({one.row.group for one in found}) > 1
+    names = [f"{one.row.group}: {one.row.label}" if several else one.row.label for one in reversed(found)]
+    ax.set_yticks(range(len(found)), names)
     ax.set_xlabel(_plain(column.title))
     ax.grid(alpha=0.3, axis="x")
 
