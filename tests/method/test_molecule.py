@@ -174,7 +174,7 @@ def test_a_misspelled_setting_of_either_kind_is_found(content, sentence):
 
 
 def test_a_molecule_needs_a_spline_flow(data):
-    with pytest.raises(UserError, match=r"flow\.kind=spline"):
+    with pytest.raises(UserError, match=r"flow\.kind to spline or tarflow"):
         fit(config(data, flow=RealNVPConfig()), data.parent / "none")
 
 
