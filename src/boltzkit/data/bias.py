@@ -119,6 +119,11 @@ def bias_from_colvar(
         sentences.append(
             f"{growing[0]} grows along time and makes weights that do not compare; rbias (CALC_RCT in PLUMED) does"
         )
+    elif column is None and names[0].endswith(".bias"):
+        sentences.append(
+            f"{names[0]} is taken for a bias that stands still; if it is metadynamics under another name, it grows "
+            "along time, and rbias is the column to give"
+        )
     origin = f"{' + '.join(names)} of {colvar.path.name}"
     return GivenBias(_in_kj(values, unit, temperature, str(path)), origin, tuple(sentences), group)
 

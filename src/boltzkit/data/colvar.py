@@ -82,7 +82,7 @@ def bias_columns(colvar: Colvar, asked: str | None = None) -> tuple[str, ...]:
     Args:
         colvar: the file.
         asked: names with commas between; by default the single column ``*.rbias``, or else the single ``*.bias``, but
-            never the bias of metadynamics without its c(t), which grows along time.
+            never one whose label begins with metad, which grows along time without its c(t).
     """
     if asked is not None:
         names = tuple(name.strip() for name in asked.split(",") if name.strip())
