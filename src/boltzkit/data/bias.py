@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boltzkit.data.colvar import bias_columns, read_colvar
 from boltzkit.data.colvar_check import confirm_rows
 from boltzkit.data.frame_rows import frame_rows, frame_times
-from boltzkit.data.numpy_files import read_npy
+from boltzkit.data.numpy_files import read_series
 from boltzkit.data.trajectory_files import open_trajectory
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError, did_you_mean
@@ -148,7 +148,7 @@ def bias_from_file(
     path = Path(path)
     if not path.is_file():
         raise UserError(f"There is no file {path}: check --bias-energies.")
-    values = _csv(path, column) if path.suffix.lower() == ".csv" else _npy(path)
+    values = _csv(path, column) if path.suffix.lower() == ".csv" else read_series(path)
     if not np.isfinite(values).all():
         bad = ~np.isfinite(values)
         raise UserError(f"{path}: {bad.sum()} bias energies are not finite, the first in row {bad.argmax()}.")
@@ -166,16 +166,6 @@ def _in_kj(
     if worst > _ABSURD:
         raise UserError(f"{source}: a bias of {worst:.3g} kJ/mol is absurd: check the column and the unit.")
     return energies
-
-
-def _npy(path: Path) -> NDArray[np.float64]:
-    try:
-        content = read_npy(path)
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path} is neither .csv nor a NumPy .npy file ({error}).") from error
-    if content.ndim != 1 or content.dtype.kind not in "fiu":
-        raise UserError(f"{path} must hold one number per frame, an array of shape (frames,).")
-    return content.astype(np.float64)
 
 
 def _csv(path: Path, column: str | None) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from boltzkit.data.numpy_files import read_npy
+from boltzkit.data.numpy_files import read_series
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 
@@ -93,13 +93,7 @@ def read_energies(path: Path) -> NDArray[np.float64]:
         raise UserError(f"There is no file {path}: check --energies.")
     if path.suffix.lower() == ".csv":
         return _csv(path)
-    try:
-        content = read_npy(path)
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path} is neither .csv nor a NumPy .npy file ({error}).") from error
-    if content.ndim != 1 or content.dtype.kind not in "fiu":
-        raise UserError(f"{path} must hold one number per frame, an array of shape (frames,).")
-    return content.astype(np.float64)
+    return read_series(path)
 
 
 def _csv(path: Path) -> NDArray[np.float64]:

@@ -17,7 +17,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Archive", "is_archive", "open_archive", "read_header", "read_npy"]
+from boltzkit.errors import UserError
+
+__all__ = ["Archive", "is_archive", "open_archive", "read_header", "read_npy", "read_series"]
 
 _HEADER = 1 << 16
 """Characters of a header; those of plain numbers have a hundred."""
@@ -120,3 +122,14 @@ def _one_kind_of_error() -> Iterator[None]:
         yield
     except Exception as error:
         raise ValueError(f"{error}".strip().rstrip(".")[:200] or type(error).__name__) from error
+
+
+def read_series(path: Path) -> NDArray[np.float64]:
+    """Read one number per frame from a .npy file, refusing anything else in one sentence."""
+    try:
+        content = read_npy(path)
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} is neither .csv nor a NumPy .npy file ({error}).") from error
+    if content.ndim != 1 or content.dtype.kind not in "fiu":
+        raise UserError(f"{path} must hold one number per frame, an array of shape (frames,).")
+    return content.astype(np.float64)
