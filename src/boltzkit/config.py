@@ -29,6 +29,13 @@ class Config(BaseModel):
         except ValidationError as error:
             raise UserError(_sentence(cls, error, source)) from error
 
+    def is_stored_as(self, content: Any) -> bool:
+        """Tell whether stored settings are these; one that an older version did not know has its default."""
+        try:
+            return type(self).model_validate(content) == self
+        except ValidationError:  # written by a version with other settings
+            return False
+
     def with_overrides(self, assignments: Iterable[str]) -> Self:
         """Return a copy with ``a.b=value`` assignments applied; values are JSON or plain text.
 

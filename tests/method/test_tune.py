@@ -114,6 +114,15 @@ def test_a_stopped_tuning_goes_on_with_the_next_group(tiny, tmp_path, monkeypatc
     assert rates == [1e-6, 1e-2, 1e-2, 1e-6, 1e-2]
 
 
+def test_a_tuning_begun_before_a_setting_existed_goes_on(tiny, tmp_path, monkeypatch):
+    first = tune(tiny(), GRID, tmp_path)
+    content = json.loads((tmp_path / "trials.json").read_text())
+    del content["question"]["config"]["training"]["clip"]
+    (tmp_path / "trials.json").write_text(json.dumps(content))
+    monkeypatch.setattr(MODULE, "fit_side_by_side", None)
+    assert tune(tiny(), GRID, tmp_path) == first
+
+
 @pytest.mark.parametrize(
     ("assignments", "changes"), [([], {"seeds": (13,)}), ([], {"keep": 0.5}), (["training.steps=11"], {})]
 )

@@ -18,6 +18,17 @@ def test_same_settings_join_and_others_are_refused(tmp_path):
         RunFolder(tmp_path / "a").open(TrainingConfig(steps=8), 0, "cpu")
 
 
+def test_a_run_begun_before_a_setting_existed_goes_on_with_its_default(tmp_path):
+    path = tmp_path / "a" / "config.json"
+    RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu")
+    old = json.loads(path.read_text())
+    del old["clip"]
+    path.write_text(json.dumps(old))
+    assert RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu") == []
+    with pytest.raises(UserError, match="other settings"):
+        RunFolder(tmp_path / "a").open(CONFIG.model_copy(update={"clip": 3.0}), 0, "cpu")
+
+
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UserError, match="not empty and not a run"):

@@ -71,9 +71,7 @@ def tune(
     Settings that share a learning rate train side by side as one batched model, where the flow has replicas.
     """
     settings = _grid(config, options)
-    store = _Store(
-        out, {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
-    )
+    store = _Store(out, config, options)
     trials: list[Trial] = []
     for number, share in enumerate(options.rungs):
         steps = _rung_steps(config, share)
@@ -193,12 +191,13 @@ def _run_group(
 class _Store:
     """Finished groups of trials on disk, so that a stopped tuning goes on with the next group."""
 
-    def __init__(self, out: Path, question: dict[str, Any]) -> None:
+    def __init__(self, out: Path, config: RunConfig, options: TuneConfig) -> None:
         self.path, self.out = out / "trials.json", out
+        question = {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
         self.content: dict[str, Any] = {"question": question, "groups": {}}
         if self.path.is_file():
             stored = read_json(self.path)
-            if stored["question"] != question:
+            if not _is_asked(stored["question"], config, options):
                 raise UserError(
                     f"{out} holds a tuning with other settings: choose another folder with --out."
                 )
@@ -221,3 +220,7 @@ class _Store:
     @staticmethod
     def _trial(stored: dict[str, Any]) -> Trial:
         return Trial(**{**stored, "score": math.inf if stored["score"] is None else stored["score"]})
+
+
+def _is_asked(question: dict[str, Any], config: RunConfig, options: TuneConfig) -> bool:
+    return config.is_stored_as(question["config"]) and options.is_stored_as(question["options"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from boltzkit.errors import UserError
+from boltzkit.config import Config
 from boltzkit.method import RunConfig, TuneConfig
 
 __all__ = ["question", "same_question"]
@@ -34,21 +34,16 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
     """Tell whether two questions are the same; settings that a stored one does not know have their default."""
     if stored is None or stored.get("seeds") != asked["seeds"]:
         return False
-    try:
-        return bool(
-            _config(stored) == _config(asked) and _tuning(stored) == _tuning(asked),
-        )
-    except UserError:  # written by a version with other settings
-        return False
+    config, tuning = asked["config"], asked["tuning"]
+    return _is_same(RunConfig, config, stored.get("config")) and _is_same(
+        TuneConfig, tuning, stored.get("tuning")
+    )
 
 
-def _config(content: Mapping[str, Any]) -> RunConfig:
-    return RunConfig.parse(content.get("config") or {}, source="a stored result")
-
-
-def _tuning(content: Mapping[str, Any]) -> TuneConfig | None:
-    options = content.get("tuning")
-    return None if options is None else TuneConfig.parse(options, source="a stored result")
+def _is_same(kind: type[Config], asked: Any, stored: Any) -> bool:
+    if asked is None or stored is None:
+        return asked is stored
+    return kind.parse(asked).is_stored_as(stored)
 
 
 def _identity(path: Path) -> str:

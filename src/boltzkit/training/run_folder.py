@@ -35,16 +35,15 @@ class RunFolder:
 
     def open(self, config: Config, seed: int, device: str) -> list[str]:
         """Create the folder or join it; return what may make a resumed run differ in its last bits."""
-        content = json.loads(config.model_dump_json())
         now = provenance(seed, device)
         if not (self.path / "config.json").is_file():
             if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
                 raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
             # The configuration last: a folder that has one is a complete run, whenever a kill came.
             write_json(self.path / "provenance.json", now)
-            write_json(self.path / "config.json", content)
+            write_json(self.path / "config.json", json.loads(config.model_dump_json()))
             return []
-        if read_json(self.path / "config.json") != content:
+        if not config.is_stored_as(read_json(self.path / "config.json")):
             raise UserError(
                 f"{self.path} holds a run with other settings: choose another folder with --out, "
                 "or repeat the settings it was started with."
