@@ -44,8 +44,20 @@ def write_bytes(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(partial, path)
+            _keep_name(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def _keep_name(path: Path) -> None:
+    """See to it that a new name outlives a power failure: the folder that holds it is written out too."""
+    if os.name != "posix":
+        return  # elsewhere a folder cannot be opened
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -94,5 +106,6 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
             fill(partial)
             shutil.rmtree(path, ignore_errors=True)
             os.replace(partial, path)
+            _keep_name(path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -168,6 +168,32 @@ def test_a_killed_worker_loses_nothing() -> None:
         assert len(target.worker_ids) == 2
 
 
+def test_a_hung_worker_is_ended_and_loses_nothing() -> None:
+    x = configurations(200)
+    wanted = OpenMMEnergy(chain())(x)
+    with OpenMMEnergy(chain(), workers=1, timeout=60) as target:
+        assert torch.equal(target(x), wanted)
+        (hung,) = target.worker_ids
+        os.kill(hung, signal.SIGSTOP)  # it lives, and does not answer
+        target.timeout = 1.0
+        found: list[Tensor] = []
+        call = threading.Thread(target=lambda: found.append(target(x)))
+        call.start()
+        # Only the first attempt shall be short of time: a new worker needs some to start.
+        assert until(lambda: hung not in target.worker_ids)
+        target.timeout = 60.0
+        call.join()
+        assert torch.equal(found[0], wanted)
+
+
+def test_configurations_that_hang_every_worker_are_named() -> None:
+    with OpenMMEnergy(chain(), workers=1, timeout=1e-3) as target:
+        with pytest.raises(UserError, match=r"rows 0 to 4 of the batch.*0\.001 s to answer"):
+            target(configurations(5))
+        target.timeout = 60.0
+        assert torch.equal(target(configurations(5)), OpenMMEnergy(chain())(configurations(5)))
+
+
 @pytest.fixture
 def python_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> openmm.System:
     """Return a System whose force raises where x > 10 nm and ends its process where x > 20 nm."""

@@ -52,7 +52,8 @@ def with_checksum(folder: Path, content: bytes) -> None:
     """Put tensors into the checkpoint as a writer would, who means harm: with the right checksum."""
     (folder / STEP / "state.safetensors").write_bytes(content)
     about = json.loads((folder / STEP / "state.json").read_text())
-    about["sha256"] = hashlib.sha256(content).hexdigest()
+    del about["sha256"]
+    about["sha256"] = hashlib.sha256(content + json.dumps(about, sort_keys=True).encode()).hexdigest()
     (folder / STEP / "state.json").write_text(json.dumps(about))
 
 

@@ -1,11 +1,14 @@
 """Checkpoints: bit-exact round trips; what is damaged is refused in one sentence."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 
 from boltzkit.errors import UserError
+from boltzkit.method import RunConfig, fit, load
 from boltzkit.objective import ForwardKL, LogDispersion, Objective
 from boltzkit.training import (
     LearnedCentre,
@@ -17,7 +20,7 @@ from boltzkit.training import (
     save_model,
     train_step,
 )
-from boltzkit.training.checkpoint import load_checkpoint
+from boltzkit.training.checkpoint import load_checkpoint, set_damaged_aside
 
 CONFIG = TrainingConfig(steps=20, learning_rate=0.01, ema=0.9)
 HYBRID = Objective(ForwardKL(), LogDispersion(1.0))
@@ -146,3 +149,54 @@ def test_a_model_alone_is_small_and_cannot_be_trained_on(tiny_flow, tmp_path):
     assert {name.removeprefix("modules.flow.") for name in tensors} == set(flow.state_dict())
     with pytest.raises(UserError, match="holds a model without its optimiser"):
         load_checkpoint(tmp_path, state)
+
+
+def raise_the_step(path):
+    meta = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps(meta | {"step": meta["step"] + 1}))
+
+
+def test_the_checksum_covers_the_step_too(tiny_flow, tmp_path):
+    path = save_checkpoint(tmp_path, TrainState.start(tiny_flow(0), CONFIG))
+    raise_the_step(path)
+    with pytest.raises(UserError, match="is damaged"):
+        read_checkpoint(path)
+
+
+def test_damaged_checkpoints_are_set_aside_where_an_older_one_is_sound(tiny_flow, tmp_path):
+    state = TrainState.start(tiny_flow(0), CONFIG)
+    for state.step in (3, 4, 5):
+        save_checkpoint(tmp_path, state, keep=3)
+    assert set_damaged_aside(tmp_path) == []
+    for name in ("step-00000005", "step-00000004"):
+        flip_a_bit(tmp_path / name)
+    said = set_damaged_aside(tmp_path)
+    assert len(said) == 2
+    assert all("set aside, the run goes on from step-00000003" in sentence for sentence in said)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-00000003"]
+    assert (tmp_path / "damaged-step-00000005" / "state.safetensors").is_file()
+    # Without a sound one nothing is touched, and reading says what is wrong.
+    flip_a_bit(tmp_path / "step-00000003")
+    assert set_damaged_aside(tmp_path) == []
+    with pytest.raises(UserError, match="step-00000003 is damaged"):
+        load_checkpoint(tmp_path, state)
+
+
+def test_a_run_of_the_first_format_loads_and_goes_on(tmp_path):
+    old = Path(__file__).with_name("format-1")
+    assert json.loads((old / "checkpoints/step-00000020/state.json").read_text())["format"] == 1
+    shutil.copytree(old, tmp_path / "run")
+    assert load(tmp_path / "run").step == 20
+    config = RunConfig.parse(json.loads((old / "config.json").read_text()))
+    model, _ = fit(config, tmp_path / "run")
+    whole, _ = fit(config, tmp_path / "whole")
+    assert model.step == 40
+    x = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model.log_prob(x), whole.log_prob(x), rtol=1e-3, atol=1e-3)
+    # Control: the weights that the old checkpoint holds are others.
+    assert (load(old).log_prob(x) - whole.log_prob(x)).abs().max() > 1e-2
+    # A damaged one of the old format is refused like any other.
+    shutil.copytree(old / "checkpoints/step-00000020", tmp_path / "old")
+    flip_a_bit(tmp_path / "old")
+    with pytest.raises(UserError, match="is damaged"):
+        read_checkpoint(tmp_path / "old")

@@ -27,6 +27,7 @@ def sample(
     Each sample carries the weight exp(−u)/q, so that weighted averages are averages over the Boltzmann
     distribution. Ask for a number of samples, or for an effective number: then samples are drawn until their
     weights are worth that many independent ones. A verdict says whether to trust averages over them, and why.
+    Ctrl-C or SIGTERM stops after the next 10,000 samples; the same command goes on where it stopped or was killed.
 
     **Examples**
 
@@ -55,17 +56,21 @@ def sample(
         raise UserError("Say how many: either --samples N or --effective N.")
     if limit is not None and effective is None:
         raise UserError("--limit goes with --effective: it bounds how many samples are drawn to reach it.")
-    from boltzkit.ensemble import draw_effective
+    from boltzkit.ensemble import draw_into
     from boltzkit.method import load
 
     model = load(run)
-    if samples is not None:
-        ensemble = model.ensemble(samples, seed)
-    else:
-        assert effective is not None
-        most = int(100 * effective) if limit is None else limit
-        ensemble = draw_effective(model.flow, model.target, effective, seed, most, subject=model.subject)
-    ensemble.save(out)
+    most = int(100 * (effective or 0)) if limit is None else limit
+    ensemble = draw_into(
+        out,
+        model.flow,
+        model.target,
+        seed,
+        samples=samples,
+        effective=effective,
+        limit=most,
+        subject=model.subject,
+    )
     print(f"{number(ensemble.n)} samples of {run} at step {number(model.step)}, in {out}.")
     print(aligned(reweighting_rows(ensemble.reweighting)))
     for line in verdict_lines(ensemble.verdict):

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ class OpenMMEnergy(Target):
         workers: worker processes; 0 evaluates in this process.
         regularised: pass energies through the paper's regularisation.
         chunk: configurations sent to a worker at a time, at most.
+        timeout: seconds after which a worker that has not answered is taken for hung, and ended.
         name: how messages call the molecule.
 
     Attributes:
@@ -66,11 +68,13 @@ class OpenMMEnergy(Target):
         workers: int = 0,
         regularised: bool = True,
         chunk: int = 256,
+        timeout: float = 600.0,
         name: str = "molecule",
     ) -> None:
         self.name, self.regularised = name, regularised
         self.temperature = positive(temperature, name, "temperature")
         self.chunk = at_least(chunk, 1, name, "chunks")
+        self.timeout = positive(timeout, name, "timeout")
         self.event_shape = torch.Size([system.getNumParticles(), 3])
         self.failures: Counter[str] = Counter()
         self._guard = UnitGuard(system, name)
@@ -124,7 +128,7 @@ class OpenMMEnergy(Target):
         def work(start: int) -> Results:
             worker = self._idle.get()
             try:
-                return _with_retries(worker, x[start : start + size], gradient, start, self.name)
+                return _with_retries(worker, x[start : start + size], gradient, start, self)
             finally:
                 self._idle.put(worker)
 
@@ -143,20 +147,21 @@ def _engine(system: openmm.System, platform: str, name: str) -> Engine:
         raise UserError(f"OpenMM cannot evaluate {name} on its {platform} platform: {reason}.") from error
 
 
-def _with_retries(worker: "_Worker", x: Array, gradient: bool, start: int, name: str) -> Results:
-    """Evaluate a chunk on a worker that is started anew when it dies, a few times at most."""
+def _with_retries(worker: "_Worker", x: Array, gradient: bool, start: int, energy: OpenMMEnergy) -> Results:
+    """Evaluate a chunk on a worker that is started anew when it dies or hangs, a few times at most."""
     ended: int | None = None
     for _ in range(_ATTEMPTS):
         try:
-            return worker.evaluate(x, gradient)
+            return worker.evaluate(x, gradient, energy.timeout)
         except (EOFError, BrokenPipeError):
             ended = worker.close()
         except BaseException:
             worker.close()  # its pipes may hold half an answer, which nobody must take for the next one
             raise
     raise UserError(
-        f"{name}: rows {start} to {start + len(x) - 1} of the batch ended {_ATTEMPTS} OpenMM worker processes in a "
-        f"row (exit code {ended}): look at these configurations, and at the memory this machine has left."
+        f"{energy.name}: rows {start} to {start + len(x) - 1} of the batch ended {_ATTEMPTS} OpenMM worker processes "
+        f"in a row (exit code {ended}; a worker has {energy.timeout:g} s to answer): look at these configurations, and "
+        "at the memory this machine has left."
     )
 
 
@@ -175,13 +180,19 @@ class _Worker:
         self._order = order
         self.process: subprocess.Popen[bytes] | None = None
 
-    def evaluate(self, x: Array, gradient: bool) -> Results:
-        """Send a chunk and wait for its answer; EOFError or BrokenPipeError if the worker dies over it."""
+    def evaluate(self, x: Array, gradient: bool, timeout: float) -> Results:
+        """Send a chunk and wait for its answer; EOFError or BrokenPipeError if the worker dies over it or hangs."""
         requests, replies = self._pipes()
-        write_frame(requests, b"gradient" if gradient else b"")
-        write_frame(requests, x.tobytes())
-        requests.flush()
-        energy, slope, failures = (read_frame(replies) for _ in range(3))
+        assert self.process is not None
+        alarm = threading.Timer(timeout, self.process.kill)
+        alarm.start()
+        try:
+            write_frame(requests, b"gradient" if gradient else b"")
+            write_frame(requests, x.tobytes())
+            requests.flush()
+            energy, slope, failures = (read_frame(replies) for _ in range(3))
+        finally:
+            alarm.cancel()
         shape = x.shape if gradient else (0,)
         return np.frombuffer(energy), np.frombuffer(slope).reshape(shape), json.loads(failures)
 

@@ -16,7 +16,7 @@ from boltzkit.ensemble.metrics import (
 )
 from boltzkit.ensemble.observed import Observe, Observed, observe_model
 from boltzkit.ensemble.peptide import PeptideObservables
-from boltzkit.ensemble.sampling import draw, draw_effective
+from boltzkit.ensemble.sampling import draw, draw_effective, draw_into
 from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.tica import Tica, fit_tica
 from boltzkit.ensemble.transport import euclidean_distance, torus_distance
@@ -41,6 +41,7 @@ __all__ = [
     "Verdict",
     "draw",
     "draw_effective",
+    "draw_into",
     "energy_distance",
     "euclidean_distance",
     "even_blocks",

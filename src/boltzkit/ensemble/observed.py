@@ -14,7 +14,8 @@ from torch import Tensor
 
 from boltzkit.energy.target import Target
 from boltzkit.ensemble.blocks import even_blocks
-from boltzkit.ensemble.sampling import Chunk, chunks_of
+from boltzkit.ensemble.sampling import chunks_of
+from boltzkit.ensemble.spool import Chunk
 from boltzkit.flow.flow import Flow
 from boltzkit.weights import LogWeights
 

@@ -6,26 +6,30 @@ does not matter, so that a longer ensemble begins with the whole chunks of a sho
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from boltzkit.energy.target import Target
 from boltzkit.ensemble.ensemble import Ensemble
+from boltzkit.ensemble.spool import Chunk, Spool
 from boltzkit.ensemble.subject import Subject
 from boltzkit.errors import UserError
 from boltzkit.flow.flow import Flow
 from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights
 
-__all__ = ["Chunk", "chunks_of", "draw", "draw_effective"]
-
-Chunk = tuple[Tensor, Tensor, Tensor]
-"""x, energy, log_prob."""
+__all__ = ["chunks_of", "draw", "draw_effective", "draw_into"]
 
 
 def draw(
-    flow: Flow, target: Target, n: int, seed: int, chunk: int = 10_000, subject: Subject | None = None
+    flow: Flow,
+    target: Target,
+    n: int,
+    seed: int,
+    chunk: int = 10_000,
+    subject: Subject | None = None,
+    spool: Spool | None = None,
 ) -> Ensemble:
     """Draw n samples and weigh them; costs n energy evaluations.
 
@@ -36,9 +40,10 @@ def draw(
         seed: of the latent samples.
         chunk: samples per pass of the flow.
         subject: the molecule that the target is the energy of, if it is one's.
+        spool: where finished chunks wait on disk for the others; none are kept without.
     """
     before = target.evaluations
-    return _joined(list(chunks_of(flow, target, n, seed, chunk)), target, before, subject)
+    return _joined(list(chunks_of(flow, target, n, seed, chunk, spool)), target, before, subject)
 
 
 def draw_effective(
@@ -49,6 +54,7 @@ def draw_effective(
     limit: int,
     chunk: int = 10_000,
     subject: Subject | None = None,
+    spool: Spool | None = None,
 ) -> Ensemble:
     """Draw whole chunks until an effective number of samples is reached, or until the limit.
 
@@ -63,13 +69,14 @@ def draw_effective(
         limit: largest number of samples, and of energy evaluations.
         chunk: samples per pass of the flow.
         subject: the molecule that the target is the energy of, if it is one's.
+        spool: where finished chunks wait on disk for the others; none are kept without.
     """
     if not effective > 0 or not math.isfinite(effective):
         raise UserError(f"The effective number of samples must be positive, not {effective}.")
     before, chunks = target.evaluations, []
     # Running log Σw and log Σw²: the effective number without a look back at all samples.
     log_sum = log_square = torch.tensor(-math.inf, dtype=torch.float64)
-    for part in chunks_of(flow, target, limit, seed, chunk):
+    for part in chunks_of(flow, target, limit, seed, chunk, spool):
         chunks.append(part)
         values = LogWeights.from_samples(part[2], part[1]).values
         log_sum = torch.logaddexp(log_sum, torch.logsumexp(values, 0))
@@ -79,21 +86,73 @@ def draw_effective(
     return _joined(chunks, target, before, subject, effective)
 
 
-@torch.no_grad()
-def chunks_of(flow: Flow, target: Target, n: int, seed: int, chunk: int) -> Iterator[Chunk]:
+def draw_into(
+    out: Path,
+    flow: Flow,
+    target: Target,
+    seed: int,
+    *,
+    samples: int | None = None,
+    effective: float | None = None,
+    limit: int = 0,
+    subject: Subject | None = None,
+) -> Ensemble:
+    """Draw an ensemble and save it; a drawing that was stopped or killed goes on with the next chunk.
+
+    Args:
+        out: folder of the ensemble.
+        flow: one flow, without replicas.
+        target: the energy to reweight to.
+        seed: of the latent samples.
+        samples: how many to draw, or
+        effective: effective number wanted.
+        limit: with `effective`, the largest number of samples.
+        subject: the molecule that the target is the energy of, if it is one's.
+
+    Raises:
+        Interrupted: a stop was asked for; what is drawn so far is kept beside `out`.
+    """
+    about = None if subject is None else subject.summary()
+    with Spool(out, flow, target.name, about, seed) as spool:
+        if samples is not None:
+            ensemble = draw(flow, target, samples, seed, subject=subject, spool=spool)
+        else:
+            assert effective is not None, "say how many samples"
+            ensemble = draw_effective(flow, target, effective, seed, limit, subject=subject, spool=spool)
+        ensemble.save(out)
+        spool.clear()
+    return ensemble
+
+
+def chunks_of(
+    flow: Flow, target: Target, n: int, seed: int, chunk: int, spool: Spool | None = None
+) -> Iterator[Chunk]:
     """Yield n samples chunk by chunk, with their energies; see `draw` for the arguments."""
     if flow.replicas != ():
         raise UserError(f"Samples are drawn from one flow, but this one has replicas {flow.replicas}.")
     if n < 1 or chunk < 1:
         raise UserError(f"At least one sample must be drawn, but n = {n} and chunk = {chunk}.")
     for index, start in enumerate(range(0, n, chunk)):
-        with flow.evaluating():
-            # A generator on the CPU gives the same latents whatever the flow's device.
-            samples = flow.sample(min(chunk, n - start), generator(seed, "ensemble", index))
-        # MPS has no float64.
-        x = samples.x.cpu() if samples.x.device.type == "mps" else samples.x
-        energy = target(x.double())
-        yield samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
+        size = min(chunk, n - start)
+        part = None if spool is None else spool.get(index, size)
+        if part is not None:
+            target.evaluations += size  # spent before the drawing stopped
+        else:
+            part = _chunk(flow, target, size, seed, index)
+            if spool is not None:
+                spool.put(index, part)
+        yield part
+
+
+@torch.no_grad()
+def _chunk(flow: Flow, target: Target, size: int, seed: int, index: int) -> Chunk:
+    with flow.evaluating():
+        # A generator on the CPU gives the same latents whatever the flow's device.
+        samples = flow.sample(size, generator(seed, "ensemble", index))
+    # MPS has no float64.
+    x = samples.x.cpu() if samples.x.device.type == "mps" else samples.x
+    energy = target(x.double())
+    return samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
 
 
 def _joined(

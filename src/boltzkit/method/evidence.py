@@ -10,7 +10,7 @@ from torch import Tensor
 from boltzkit.data import Dataset, load_labelled
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.ensemble import Observe, Observed, PeptideObservables, Tica, observe_model, trajectory_blocks
-from boltzkit.ensemble.sampling import Chunk
+from boltzkit.ensemble.spool import Chunk
 from boltzkit.flow import AugmentedFlow
 from boltzkit.method.model import Model
 from boltzkit.method.system import MoleculeConfig, molecule_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
-from boltzkit.ensemble import Ensemble, draw_effective
+from boltzkit.ensemble import Ensemble, draw_into
 from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
 from boltzkit.molecule import Molecule
@@ -186,8 +186,12 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         return Ensemble.load(folder.ensemble)
     limit = max(_FEWEST_SAMPLES, int(_SAMPLES_PER_MINUTE * request.minutes))
     tell(f"drawing up to {limit:,} samples")
-    ensemble = draw_effective(
-        model.flow, model.target, request.effective, request.seed, limit, subject=model.subject
+    return draw_into(
+        folder.ensemble,
+        model.flow,
+        model.target,
+        request.seed,
+        effective=request.effective,
+        limit=limit,
+        subject=model.subject,
     )
-    ensemble.save(folder.ensemble)
-    return ensemble

@@ -1,6 +1,10 @@
-"""Checkpoints: safetensors for tensors, JSON for the rest, in a folder that appears in one step."""
+"""Checkpoints: safetensors for tensors, JSON for the rest, in a folder that appears in one step.
+
+Every checkpoint has a checksum over all of it. Older formats are read through `_upgraded`, one step per version.
+"""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +17,17 @@ from boltzkit.errors import UserError
 from boltzkit.storage import read_json, write_bytes, write_folder, write_json
 from boltzkit.training.state import TrainState
 
-__all__ = ["checkpoints", "load_checkpoint", "read_checkpoint", "save_checkpoint", "save_model"]
+__all__ = [
+    "checkpoints",
+    "load_checkpoint",
+    "read_checkpoint",
+    "save_checkpoint",
+    "save_model",
+    "set_damaged_aside",
+]
 
-_FORMAT = 1
+_FORMAT = 2
+"""Since 2, the checksum covers the numbers of state.json too; 1 is still read, see `_upgraded`."""
 _MODEL = "model"
 """The kind of a checkpoint that holds the flow alone."""
 
@@ -50,7 +62,8 @@ def save_model(
 
 def _write(folder: Path, tensors: Mapping[str, torch.Tensor], meta: dict[str, Any]) -> Path:
     content = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
-    described = {"format": _FORMAT, **meta, "sha256": hashlib.sha256(content).hexdigest()}
+    described = {"format": _FORMAT, **meta}
+    described["sha256"] = _checksum(content, described)
 
     def fill(partial: Path) -> None:
         write_bytes(partial / "state.safetensors", content)
@@ -59,6 +72,12 @@ def _write(folder: Path, tensors: Mapping[str, torch.Tensor], meta: dict[str, An
     path = folder / f"step-{meta['step']:08d}"
     write_folder(path, fill)
     return path
+
+
+def _checksum(content: bytes, described: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the tensors' file followed by what is said about it."""
+    said = {key: value for key, value in described.items() if key != "sha256"}
+    return hashlib.sha256(content + json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -73,11 +92,10 @@ def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]
         raise UserError(
             f"{path}/state.json does not describe a checkpoint: delete {path} to go on from the one before."
         )
-    if meta.get("format") != _FORMAT:
-        raise UserError(f"{path} has checkpoint format {meta.get('format')}; this version reads {_FORMAT}.")
     file = path / "state.safetensors"
     content = file.read_bytes() if file.is_file() else b""
-    if hashlib.sha256(content).hexdigest() != meta.get("sha256"):
+    meta = _upgraded(meta, content, path)
+    if _checksum(content, meta) != meta.get("sha256"):
         raise UserError(f"{path} is damaged (its SHA-256 differs): delete it to go on from the one before.")
     if not all(type(meta.get(key)) is int and meta[key] >= 0 for key in ("step", "evaluations")):
         raise UserError(
@@ -87,6 +105,42 @@ def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]
         return safetensors.torch.load(content), meta
     except Exception as error:  # the library raises whatever it stumbles over
         raise UserError(f"{path}/state.safetensors holds no tensors ({error}): delete {path}.") from error
+
+
+def _upgraded(meta: dict[str, Any], content: bytes, path: Path) -> dict[str, Any]:
+    """Return what today's version would have written in the place of an older one."""
+    version = meta.get("format")
+    if version == 1 and meta.get("sha256") == hashlib.sha256(content).hexdigest():  # of the tensors alone
+        meta = meta | {"format": 2}
+        meta["sha256"], version = _checksum(content, meta), 2
+    if version not in (1, _FORMAT):
+        raise UserError(
+            f"{path} has checkpoint format {version}; this version reads 1 to {_FORMAT}: "
+            "it was written by a newer boltzkit, or is damaged."
+        )
+    return meta
+
+
+def set_damaged_aside(folder: Path) -> list[str]:
+    """Rename checkpoints that are newer than the newest sound one and cannot be read; return a sentence on each.
+
+    Where none is sound nothing is touched: reading the newest tells what is wrong with it.
+    """
+    damaged: list[Path] = []
+    for path in reversed(checkpoints(folder)):
+        try:
+            read_checkpoint(path)
+        except UserError:
+            damaged.append(path)
+            continue
+        for bad in damaged:
+            aside = bad.with_name(f"damaged-{bad.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            bad.rename(aside)
+        return [
+            f"{bad} cannot be read and was set aside, the run goes on from {path.name}" for bad in damaged
+        ]
+    return []
 
 
 def load_checkpoint(folder: Path, state: TrainState) -> bool:

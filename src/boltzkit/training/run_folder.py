@@ -16,6 +16,7 @@ import torch
 from boltzkit.config import Config
 from boltzkit.errors import UserError
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
+from boltzkit.training.checkpoint import set_damaged_aside
 
 __all__ = ["RunFolder", "provenance"]
 
@@ -52,7 +53,7 @@ class RunFolder:
         then = read_json(self.path / "provenance.json")
         if not isinstance(then, dict):
             raise UserError(f"{self.path}/provenance.json does not say where the run comes from: restore it.")
-        return [
+        return set_damaged_aside(self.checkpoints) + [
             f"{key} was {then.get(key)} and is now {now[key]}: the run goes on, but not bit for bit"
             for key in _BIT_IDENTICAL
             if then.get(key) != now[key]
