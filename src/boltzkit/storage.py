@@ -28,7 +28,7 @@ def disk_errors_explained(path: Path) -> Iterator[None]:
                 f"No space left to write {path}: free some space and run the same command again; "
                 "what was saved before is intact."
             ) from error
-        if isinstance(error, PermissionError):
+        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
             raise UserError(f"Not allowed to write {path}: choose another folder with --out.") from error
         raise
 

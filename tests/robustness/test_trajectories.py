@@ -1,4 +1,4 @@
-"""DCD trajectories."""
+"""DCD, XTC and TRR trajectories."""
 
 import struct
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from boltzkit.data.dcd import DcdFile
-from boltzkit.data.trajectory_files import open_trajectory
+from boltzkit.data.trajectory_files import _refuse_deadly, open_trajectory
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +63,41 @@ def test_absurd_numbers_of_atoms(n_atoms: int, dcd: bytes, refusal, tmp_path: Pa
     assert refusal(lambda: DcdFile(path))
     path.write_bytes(dcd[:place] + struct.pack("<ii", 0, 0) + dcd[place + 12 :])
     assert refusal(lambda: DcdFile(path))
+
+
+GROMACS = {".xtc": mdtraj.formats.XTCTrajectoryFile, ".trr": mdtraj.formats.TRRTrajectoryFile}
+
+
+@pytest.mark.parametrize("ending", GROMACS)
+def test_damaged_gromacs_files(ending: str, fuzz, spoiled, tmp_path: Path) -> None:
+    path = tmp_path / f"a{ending}"
+    with GROMACS[ending](str(path), "w") as file:
+        file.write(np.random.default_rng(0).normal(size=(5, 22, 3)).astype(np.float32))
+    whole = path.read_bytes()
+
+    def read(content: bytes) -> None:
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        use(path)
+
+    fuzz(read, whole, spoiled["binary"](whole), 5)  # each is read by a process of its own first
+
+
+@pytest.mark.parametrize("name", ["deadly.xtc", "deadly.trr"])
+def test_files_that_kill_their_reader(name: str, refusal) -> None:
+    """Found by spoiling sound files at random: mdtraj's C code dies over these."""
+    assert "is damaged" in refusal(lambda: use(Path(__file__).parent / "deadly" / name))
+
+
+def test_a_reader_that_hangs_or_dies_is_no_danger(refusal, monkeypatch, tmp_path: Path) -> None:
+    path = tmp_path / "a.xtc"
+    with mdtraj.formats.XTCTrajectoryFile(str(path), "w") as file:
+        file.write(np.zeros((1, 3, 3), dtype=np.float32))
+    assert refusal(lambda: use(path)) is None  # control
+    script = tmp_path / "reader.py"
+    monkeypatch.setattr("boltzkit.data.gromacs_reader.__file__", str(script))
+    script.write_text("import os\nos.abort()")
+    _refuse_deadly.cache_clear()
+    assert "kills the library" in refusal(lambda: use(path))
+    script.write_text("print('MemoryError: too much')\nraise SystemExit(1)")
+    assert "more memory" in refusal(lambda: use(path))

@@ -1,8 +1,11 @@
 """Trajectories of other programs, frame by frame in nm: XTC, TRR, DCD, HDF5 and NumPy files."""
 
+import functools
 import importlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boltzkit.data import gromacs_reader
 from boltzkit.data.dcd import DcdFile
 from boltzkit.data.numpy_files import open_archive, read_npy
 from boltzkit.errors import UserError, did_you_mean
@@ -93,6 +97,8 @@ def _gromacs(path: Path, stack: ExitStack) -> TrajectoryFile:
     kind = formats.XTCTrajectoryFile if path.suffix.lower() == ".xtc" else formats.TRRTrajectoryFile
     if not path.stat().st_size:
         raise UserError(f"{path} holds no frames.")
+    status = path.stat()
+    _refuse_deadly(path, status.st_size, status.st_mtime_ns)
     file = stack.enter_context(kind(str(path)))
     n_frames, n_atoms = len(file), file.read(n_frames=1)[0].shape[1]
     file.seek(n_frames - 1)
@@ -113,6 +119,21 @@ def _gromacs(path: Path, stack: ExitStack) -> TrajectoryFile:
             return frames
 
     return TrajectoryFile(path, n_frames, n_atoms, read)
+
+
+@functools.lru_cache(maxsize=1000)
+def _refuse_deadly(path: Path, size: int, changed: int) -> None:
+    """Refuse a file that kills its reader: another process reads it first, once for every state of the file."""
+    command = [sys.executable, "-P", gromacs_reader.__file__, str(path)]
+    patience = 120 + size / 1e6  # seconds; honest reading takes a tenth of that
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{path} is damaged: reading it did not end within {patience:.0f} s.") from error
+    if ended.returncode < 0:
+        raise UserError(f"{path} is damaged: it kills the library that reads it. Copy or convert it again.")
+    if ended.stdout.startswith("MemoryError"):
+        raise UserError(f"{path} is damaged: it asks for more memory than its frames can need.")
 
 
 def _dcd(path: Path, stack: ExitStack) -> TrajectoryFile:

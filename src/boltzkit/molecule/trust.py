@@ -34,7 +34,7 @@ class _NoDoctype(ElementTree.TreeBuilder):
     """A tree without document types, whose entities could expand to anything."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> NoReturn:
-        raise UserError("has a DOCTYPE, which no OpenMM file needs: remove it")
+        raise UserError("has a DOCTYPE, which no OpenMM file needs: remove it.")
 
 
 def parse_xml(path: Path) -> ElementTree.Element:
@@ -42,7 +42,7 @@ def parse_xml(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.XML(path.read_bytes(), parser=ElementTree.XMLParser(target=_NoDoctype()))
     except UserError as error:
-        raise UserError(f"{path} {error}.") from error
+        raise UserError(f"{path} {error}") from error
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # also encodings that nobody knows
         raise UserError(f"{path} is not valid XML: {error}.") from error
 

@@ -1,0 +1,46 @@
+"""The catalogue of errors in the documentation is read from the source, and its sentences are sentences."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import boltzkit
+
+PACKAGE = Path(boltzkit.__file__).parent
+SCRIPT = Path(__file__).parents[1] / "docs" / "error_catalogue.py"
+
+
+@pytest.fixture(scope="module")
+def module():
+    spec = importlib.util.spec_from_file_location("error_catalogue", SCRIPT)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_it_knows_the_sentences(module):
+    text = module.catalogue(PACKAGE)
+    entries = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(entries) > 400
+    assert "- There is no file *path*." in entries
+    assert "## training" in text
+    assert any("No space left to write *path*" in entry for entry in entries)
+
+
+def test_every_sentence_ends(module):
+    """A message ends like a sentence, or with a part that does (a suggestion, another message)."""
+    for file in PACKAGE.rglob("*.py"):
+        for sentence in module.sentences(file):
+            assert sentence.endswith((".", "?", "*")), (file.name, sentence)
+
+
+def test_variable_parts_and_joined_texts(module, tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(
+        "raise UserError(f'{path} has {len(rows)} rows, '\n    'not one.')\n"
+        "raise UserError('There is no ' + name + '.')\n"
+        "raise ValueError('for developers')\n"
+        "raise UserError(sentence)\n"
+    )
+    assert list(module.sentences(path)) == ["*path* has *number* rows, not one.", "There is no *…*."]
