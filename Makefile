@@ -11,14 +11,14 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test stress lint docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gaussian mixture; writes runs/demo
-	@echo "Alanine dipeptide from nothing, in three minutes, into $(DEMO)/alanine-dipeptide"
-	@$(BIN)/boltzkit run alanine-dipeptide --quick --out $(DEMO)/alanine-dipeptide
+	@echo "Alanine dipeptide from nothing, in about two minutes, into $(DEMO)/alanine-dipeptide"
+	@$(BIN)/boltzkit run alanine-dipeptide --minutes 2.2 --out $(DEMO)/alanine-dipeptide
 	@echo "The Gaussian mixture at demo scale into $(DEMO)/gmm"
 	@$(BIN)/boltzkit reproduce gmm --scale demo --out $(DEMO)/gmm
 	@echo "Open $(CURDIR)/$(DEMO)/alanine-dipeptide/report.html and $(CURDIR)/$(DEMO)/gmm/report.html"
@@ -26,6 +26,12 @@ demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gau
 test: .venv/.ready-test ## Run the whole test suite
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(ARGS)
+
+stress: .venv/.ready-test ## Kill, stop, starve and feed it rubbish for about an hour; writes results/reliability
+	@echo "Making everything fail that can, into results/reliability"
+	@rm -f results/reliability/ledger.jsonl
+	@BOLTZKIT_KILLS=25 BOLTZKIT_FUZZ=10 BOLTZKIT_LEDGER=results/reliability \
+	  $(BIN)/python -m pytest tests/reliability tests/robustness -n 2 $(ARGS)
 
 lint: .venv/.ready-lint ## Check style, format and types
 	@echo "Checking style, format and types"

@@ -1,8 +1,12 @@
 """What every test runs under: one thread, no display, no network, no random examples."""
 
+import csv
+import json
 import os
 import socket
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 # Child processes inherit these; they are set before the libraries that read them are imported.
@@ -26,11 +30,56 @@ def no_network() -> Iterator[None]:
     connect = socket.socket.connect
 
     def connect_locally(self: socket.socket, address: Any) -> None:
-        # Other families than the internet's are how worker processes talk to each other.
-        if self.family in (socket.AF_INET, socket.AF_INET6):
+        # Other families than the internet's, and the machine's own address, are how processes talk to each other.
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1"):
             raise RuntimeError(f"a test tried to connect to {address}")
         connect(self, address)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_locally)
         yield
+
+
+class Ledger:
+    """Faults and what came of them, counted in a file that worker processes share."""
+
+    COLUMNS = ("faults", "survived", "finished", "identical")
+
+    def __init__(self, folder: str | None) -> None:
+        self.folder = None if folder is None else Path(folder)
+
+    def add(self, fault: str, what: str, **counts: int) -> None:
+        """Add one test's counts."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with open(self.folder / "ledger.jsonl", "a") as file:
+                file.write(json.dumps({"fault": fault, "what": what, **counts}) + "\n")
+
+    def write(self) -> None:
+        """Sum up in table.csv and table.md."""
+        if self.folder is None or not (self.folder / "ledger.jsonl").is_file():
+            return
+        sums: dict[tuple[str, str], Counter[str]] = {}
+        for line in (self.folder / "ledger.jsonl").read_text().splitlines():
+            entry = json.loads(line)
+            counts = Counter({name: entry.get(name, 0) for name in self.COLUMNS})
+            sums.setdefault((entry["fault"], entry["what"]), Counter()).update(counts)
+        rows = [[*key, *(counts[name] for name in self.COLUMNS)] for key, counts in sorted(sums.items())]
+        rows.append(["all", "", *(sum(counts[name] for counts in sums.values()) for name in self.COLUMNS)])
+        with open(self.folder / "table.csv", "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([["fault", "done to", *self.COLUMNS], *rows])
+        head = "| fault | done to | faults | survived | finished after | bit for bit the same |\n"
+        head += "|---|---|--:|--:|--:|--:|\n"
+        lines = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+        (self.folder / "table.md").write_text(head + lines)
+
+
+@pytest.fixture(scope="session")
+def ledger() -> Ledger:
+    """Where tests that make things fail count; ``BOLTZKIT_LEDGER`` is the folder, nothing is kept without."""
+    return Ledger(os.environ.get("BOLTZKIT_LEDGER"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # the process that the others work for
+        Ledger(os.environ.get("BOLTZKIT_LEDGER")).write()

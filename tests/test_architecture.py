@@ -29,7 +29,7 @@ ROOMS = (
     "benchmark",
     "cli",
 )
-FOUNDATION = ("errors", "randomness", "storage", "config", "interrupt", "native")
+FOUNDATION = ("errors", "randomness", "storage", "config", "interrupt", "native", "workers", "ranks")
 
 # (importing module, imported room) pairs that may point right; each needs a reason in docs/design.md.
 EXCEPTIONS = frozenset({("molecule.molecule", "energy"), ("molecule.molecule", "coordinates")})

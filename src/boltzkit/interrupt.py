@@ -4,9 +4,23 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["stop_requested"]
+__all__ = ["sigterm_as_ctrl_c", "stop_asked_by", "stop_requested"]
+
+_elsewhere: ContextVar[Callable[[], bool]] = ContextVar("_elsewhere", default=lambda: False)
+"""What threads other than the main one ask, where signals do not reach."""
+
+
+@contextmanager
+def stop_asked_by(asked: Callable[[], bool]) -> Iterator[None]:
+    """Let `stop_requested` ask a function inside this block, in a thread that gets no signals."""
+    token = _elsewhere.set(asked)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 @contextmanager
@@ -21,7 +35,7 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         asked = True
 
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # Only the main thread may handle signals; its owner decides.
+        yield _elsewhere.get()  # Only the main thread may handle signals; its owner decides.
         return
     before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -29,3 +43,16 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM raise KeyboardInterrupt where nobody listens for a request to stop: before and between long work."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

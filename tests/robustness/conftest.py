@@ -256,13 +256,13 @@ def refusal() -> Callable[[Callable[[], object]], str | None]:
 Fuzz = Callable[[Callable[[Any], object], Any, st.SearchStrategy[Any], int], None]
 
 
-@pytest.fixture(scope="session")
-def fuzz() -> Fuzz:
+@pytest.fixture
+def fuzz(ledger, request: pytest.FixtureRequest) -> Fuzz:
     """Give a reader one sound input, which it must take, and many spoiled ones, of which it must refuse some."""
 
     def run(read: Callable[[Any], object], sound: Any, inputs: st.SearchStrategy[Any], examples: int) -> None:
         assert verdict(lambda: read(sound)) is None
-        refused = 0
+        tried = refused = 0
 
         @settings(
             max_examples=examples * TIMES,
@@ -271,11 +271,14 @@ def fuzz() -> Fuzz:
         )
         @given(inputs)
         def one(content: Any) -> None:
-            nonlocal refused
+            nonlocal tried, refused
+            tried += 1
             refused += verdict(lambda: read(content)) is not None
 
         one()
         assert refused > 0
+        what = request.node.name.removeprefix("test_").replace("_", " ")
+        ledger.add("spoiled input", what, faults=tried, survived=tried)
 
     return run
 

@@ -21,17 +21,26 @@ def on_threads(n: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Return the median seconds of each contender over rounds in which each runs once.
 
     The first call of each is not timed: it may compile, start workers or fill caches.
+
+    Args:
+        contenders: what to time, by name.
+        rounds: how often.
+        clock: in seconds; that of the processor (``time.process_time``) where one thread works alone.
     """
     for run in contenders.values():
         run()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            start = time.perf_counter()
+            start = clock()
             run()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}

@@ -44,6 +44,9 @@ def label(
     colvar_every: int | None = None,
     colvar_first: int | None = None,
     umbrella: Path | None = None,
+    workers: int = 1,
+    dask: str | None = None,
+    timeout: float | None = None,
 ) -> None:
     """Turn trajectories of any engine into a dataset with energies.
 
@@ -71,6 +74,8 @@ def label(
     boltzkit label traj.xtc --topology my.pdb --out biased --colvar COLVAR --colvar-every 10 --colvar-first 0
     boltzkit label traj.dcd --topology my.pdb --out biased --bias-energies bias.npy --bias-unit kT
     boltzkit label --umbrella umbrella.toml --topology my.pdb --out windows
+    boltzkit label long.dcd --topology my.pdb --out data --workers 8
+    boltzkit label long.dcd --topology my.pdb --out data --dask tcp://host:8786 --timeout 600
     ```
 
     **Files in the dataset folder**
@@ -102,8 +107,18 @@ def label(
         colvar_every: Rows of the COLVAR file from one frame to the next; found by default.
         colvar_first: Row of the first frame, from 0; found by default.
         umbrella: TOML file of umbrella windows, each with its trajectory, atoms, centre and force constant.
+        workers: Processes that compute energies, one thread each; this one alone by default. What is stored is the
+            same bit for bit.
+        dask: Address or file of a dask scheduler, whose workers compute energies instead. They must see the
+            trajectories, and you must trust the scheduler: it can run any code.
+        timeout: Seconds that a worker may take for one shard; then it is ended, and the shard is tried again.
     """
     from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign, read_energies
+    from boltzkit.workers import WorkerOptions, workers_if_asked
+
+    where = WorkerOptions.parse(
+        {"workers": workers, "dask": dask, "timeout": timeout}, source="boltzkit label"
+    )
 
     options = BiasOptions(
         colvar,
@@ -131,8 +146,8 @@ def label(
     }
     optional = (*(("forces",) if forces else ()), *(("bias",) if options.given else ()))
     about = About.of(subject, temperature, bias=bias or options.words, optional=optional, source=source)
-    with DatasetWriter(out, about) as writer:
-        labeller = Labeller(subject, writer)
+    with DatasetWriter(out, about) as writer, workers_if_asked(where, tell) as there:
+        labeller = Labeller(subject, writer, workers=there, tell=tell)
         for path, frame_bias in work:
             result = labeller.label(path, split, given, ignore_energies=ignore_energies, bias=frame_bias)
             for line in (*_lines(path, result), *_told(path, frame_bias)):

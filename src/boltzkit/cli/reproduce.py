@@ -21,6 +21,8 @@ def reproduce(
     scale: Literal["smoke", "demo", "laptop", "paper"] = "laptop",
     data: Path | None = None,
     workers: int | None = None,
+    dask: str | None = None,
+    timeout: float | None = None,
     device: str = "cpu",
     list_experiments: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
 ) -> None:
@@ -36,6 +38,7 @@ def reproduce(
     boltzkit reproduce --list
     boltzkit reproduce gmm --scale demo
     boltzkit reproduce aldp-unbiased --data data/alanine-dipeptide --out results/aldp-unbiased
+    boltzkit reproduce gmm --scale paper --dask scheduler.json
     ```
 
     **Files in the folder**
@@ -52,10 +55,14 @@ def reproduce(
             of it. Not every experiment has every scale.
         data: Dataset of the molecule with train, validation and test samples, as boltzkit simulate makes it.
         workers: Processes side by side, one thread each; one per core by default.
+        dask: Address or file of a dask scheduler, whose workers run the cells instead. They must see the folders, and
+            you must trust the scheduler: it can run any code.
+        timeout: Seconds that a worker may take for one cell; then it is ended, and the cell goes on in another one.
         device: Where molecules train: cpu, cuda, mps or a numbered device.
         list_experiments: Name the experiments with their scales and stop.
     """
     from boltzkit.reproduce import EXPERIMENTS, run_experiment
+    from boltzkit.workers import WorkerOptions
 
     if list_experiments:
         print(aligned([(key, f"{e.title} ({', '.join(e.scales)})") for key, e in EXPERIMENTS.items()]))
@@ -63,6 +70,8 @@ def reproduce(
     workers = os.cpu_count() or 1 if workers is None else workers
     if workers < 1:
         raise UserError(f"At least one worker must run, not {workers}: set --workers 1.")
+    given = {"workers": workers, "dask": dask, "timeout": timeout}
+    where = WorkerOptions.parse(given, source="boltzkit reproduce")
     if name is None:
         raise UserError(f"Name an experiment: {', '.join(EXPERIMENTS)}.")
     if name not in EXPERIMENTS:
@@ -72,4 +81,4 @@ def reproduce(
         raise UserError(f"{name} has no scale '{scale}': choose {' or '.join(entry.scales)}.")
     folder = Path("results", f"{name}-{scale}") if out is None else out
     experiment = entry.plan(scale, data, device, folder)
-    print(f"Written to {run_experiment(experiment, folder, workers, tell)}.")
+    print(f"Written to {run_experiment(experiment, folder, where, tell)}.")

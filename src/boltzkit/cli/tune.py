@@ -26,6 +26,9 @@ def tune(
     seeds: str | None = None,
     rungs: str | None = None,
     settings: Settings = (),
+    workers: int = 1,
+    dask: str | None = None,
+    timeout: float | None = None,
 ) -> None:
     """Find the learning rate and the weight of the data term by trial, on validation data alone.
 
@@ -40,6 +43,7 @@ def tune(
     boltzkit tune gmm --out tuning --learning-rates 1e-4,3.2e-4,1e-3
     boltzkit tune gmm --out tuning --rungs 0.25,1
     boltzkit tune many-well --out tuning --data-weights 0.1,0.3
+    boltzkit tune gmm --out tuning --workers 4
     ```
 
     **Files in the folder**
@@ -54,15 +58,23 @@ def tune(
         seeds: Seeds of the trials; keep them apart from those of the runs to come.
         rungs: Shares of the steps, for example 0.25,1; the default trains every pair to the end.
         settings: Change one setting of the recipe, group.name=value. Repeat it for more.
+        workers: Processes that train side by side, one thread each; this one alone by default. The trials are the same.
+        dask: Address or file of a dask scheduler, whose workers train instead. They must see the folders, and you must
+            trust the scheduler: it can run any code.
+        timeout: Seconds that a worker may take for one group of trials; then it goes on in another one.
     """
     given = {"learning_rates": learning_rates, "data_weights": data_weights, "seeds": seeds, "rungs": rungs}
     numbers = {name: _numbers(name, text) for name, text in given.items() if text is not None}
     from boltzkit import method
+    from boltzkit.workers import WorkerOptions, workers_if_asked
 
+    where = WorkerOptions.parse(
+        {"workers": workers, "dask": dask, "timeout": timeout}, source="boltzkit tune"
+    )
     config = resolve(recipe, settings, seed=None)
     options = method.TuneConfig.parse(numbers, source="boltzkit tune")
-    with progress("Tuning") as watch:
-        tuning = method.tune(config, options, out, watch, tell)
+    with progress("Tuning") as watch, workers_if_asked(where, tell) as there:
+        tuning = method.tune(config, options, out, watch, tell, there)
     print(aligned(_ranking(tuning)))
     best = [f"training.learning_rate={tuning.best.learning_rate:g}"]
     if tuning.best.data_weight != config.objective.data_weight:

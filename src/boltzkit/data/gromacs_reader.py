@@ -4,6 +4,7 @@ The C code that reads XTC and TRR files trusts what it finds there. What would t
 this process instead.
 """
 
+import importlib
 import resource
 import sys
 
@@ -16,8 +17,7 @@ _FRAMES = 100
 
 def read_to_the_end(path: str) -> None:
     """Read all frames, some at a time."""
-    from mdtraj import formats
-
+    formats = importlib.import_module("mdtraj.formats")
     kind = formats.XTCTrajectoryFile if path.lower().endswith(".xtc") else formats.TRRTrajectoryFile
     with kind(path) as file:
         for start in range(0, len(file), _FRAMES):

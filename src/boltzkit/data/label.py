@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boltzkit.data.bias import FrameBias
-from boltzkit.data.energies import PotentialEnergy
 from boltzkit.data.given_energies import Comparison, compare
 from boltzkit.data.manifest import LeftOut, Split
-from boltzkit.data.recognise import broken_bonds, refuse_foreign_atoms, refuse_foreign_frames
+from boltzkit.data.piece import Evaluated, Evaluator, piece_item
+from boltzkit.data.recognise import refuse_foreign_atoms, refuse_foreign_frames
 from boltzkit.data.rounding import energy_error, rounding_step
 from boltzkit.data.runs import to_runs
 from boltzkit.data.trajectory_files import TrajectoryFile, open_trajectory
@@ -22,14 +22,15 @@ from boltzkit.data.writer import DatasetWriter
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 from boltzkit.molecule import Molecule
+from boltzkit.workers import Item, Tell, Workers, run_items
 
 __all__ = ["LabelResult", "Labeller"]
 
 _SHARD_BYTES = 1 << 26
-_ABSURD = 1e8
-"""Reduced energy at which atoms lie on each other; no simulation visits it, and energies are regularised from there."""
 _HIGH = 5.0
 """Times the energy of thermal motion, (3N − 6)/2 · k_BT, above which typical frames look foreign to the potential."""
+_AHEAD = 4
+"""Pieces that may be on their way to workers or wait to be stored, whatever the number of workers."""
 _FAR = 50.0
 """Reduced bias of a typical frame above which it seems to be the bias of another simulation."""
 
@@ -67,11 +68,23 @@ class Labeller:
         molecule: whose trajectories they are.
         writer: of the dataset.
         shard_frames: frames per shard; about 64 MB by default.
+        workers: where energies are computed, a shard at a time; in this process by default. What is stored does not
+            depend on it, bit for bit.
+        tell: called with lines on workers.
     """
 
-    def __init__(self, molecule: Molecule, writer: DatasetWriter, shard_frames: int | None = None) -> None:
+    def __init__(
+        self,
+        molecule: Molecule,
+        writer: DatasetWriter,
+        shard_frames: int | None = None,
+        workers: Workers | None = None,
+        tell: Tell = lambda text: None,
+    ) -> None:
         self.molecule, self.writer = molecule, writer
-        self._potential = PotentialEnergy(molecule)
+        self._workers, self._tell = workers, tell
+        self._forces = "forces" in writer.manifest.about.columns
+        self._evaluator = Evaluator(molecule, writer.manifest.about.temperature, self._forces)
         self._frames = shard_frames or max(1, _SHARD_BYTES // (12 * molecule.n_atoms))
 
     def label(
@@ -120,58 +133,70 @@ class Labeller:
         bias: FrameBias | None,
         result: LabelResult,
     ) -> None:
-        given_so_far, computed_so_far = np.empty(0), np.empty(0)
+        work = _Work(file, digest, split, given, bias, result)
+        missing = []
         for start, stop in self._pieces(file.n_frames):
-            key = f"{digest}/{start}"
-            if key in self.writer:
+            if f"{digest}/{start}" in self.writer:
                 result.n_before += stop - start
-                continue
-            positions = file.read(start, stop)
-            refuse_foreign_frames(positions, self.molecule, str(file.path))
-            columns, reasons = self._evaluate(positions)
-            kept = reasons == ""
-            error = self._remark(positions[kept], columns["energy"], result)
-            if given is not None:
-                given_so_far = np.append(given_so_far, given[start:stop][kept])
-                computed_so_far = np.append(computed_so_far, columns["energy"])
-                result.comparison = self._compare(given_so_far, computed_so_far, error, file.path)
-            columns["frame"] = np.flatnonzero(kept) + start
-            columns["trajectory"] = np.full(int(kept.sum()), result.trajectory)
-            if bias is not None:
-                columns["bias"] = bias.energy(columns["frame"], columns["positions"])
-                self._remark_bias(columns["bias"], result)
-            left_out = tuple(_left_out(reasons, start, result.trajectory))
-            source: dict[str, Any] = {"file": file.path.name, "sha256_begins": digest}
-            source |= {} if bias is None else bias.source
-            if result.comparison is not None:
-                source["given_energies"] = result.comparison.sentence
-            self.writer.append(key, split, columns, left_out=left_out, source=source)
-            result.n_new += int(kept.sum())
-            result.left_out.update(reasons[~kept].tolist())
+            else:
+                missing.append((start, stop))
+        if self._workers is None:
+            for start, stop in missing:
+                positions = self._read(file, start, stop)
+                self._store(work, start, positions, self._evaluator(positions))
+        elif missing:
+            self._label_elsewhere(work, missing, self._workers)
+
+    def _label_elsewhere(self, work: "_Work", pieces: list[tuple[int, int]], workers: Workers) -> None:
+        """Let workers compute energies; they are stored here, in the order of the frames, while others run."""
+        temperature = self.writer.manifest.about.temperature
+        self._read(work.file, *pieces[0])  # a foreign file is refused before anyone works on it
+        items = [
+            piece_item(work.file.path, start, stop, self.molecule, temperature, self._forces)
+            for start, stop in pieces
+        ]
+
+        def take(item: Item, found: dict[str, NDArray[Any]]) -> None:
+            start, stop = item.arguments["start"], item.arguments["stop"]
+            reasons = found.pop("reasons")
+            self._store(work, start, self._read(work.file, start, stop), Evaluated(found, reasons))
+
+        ahead = max(_AHEAD, 2 * workers.slots)
+        place = str(self.writer.folder)
+        run_items(workers, items, take, tell=self._tell, in_order=True, ahead=ahead, place=place)
+
+    def _read(self, file: TrajectoryFile, start: int, stop: int) -> NDArray[np.float32]:
+        positions = file.read(start, stop)
+        refuse_foreign_frames(positions, self.molecule, str(file.path))
+        return positions
+
+    def _store(self, work: "_Work", start: int, positions: NDArray[np.float32], found: Evaluated) -> None:
+        """Commit a piece and take note of it."""
+        result, kept = work.result, found.reasons == ""
+        columns: dict[str, Any] = {"positions": positions[kept], **found.columns}
+        error = self._remark(columns["positions"], columns["energy"], result)
+        if work.given is not None:
+            work.compared.append((work.given[start : start + len(positions)][kept], columns["energy"]))
+            given, computed = (np.concatenate(part) for part in zip(*work.compared, strict=True))
+            result.comparison = self._compare(given, computed, error, work.file.path)
+        columns["frame"] = np.flatnonzero(kept) + start
+        columns["trajectory"] = np.full(int(kept.sum()), result.trajectory)
+        if work.bias is not None:
+            columns["bias"] = work.bias.energy(columns["frame"], columns["positions"])
+            self._remark_bias(columns["bias"], result)
+        left_out = tuple(_left_out(found.reasons, start, result.trajectory))
+        source: dict[str, Any] = {"file": work.file.path.name, "sha256_begins": work.digest}
+        source |= {} if work.bias is None else work.bias.source
+        if result.comparison is not None:
+            source["given_energies"] = result.comparison.sentence
+        key = f"{work.digest}/{start}"
+        self.writer.append(key, work.split, columns, left_out=left_out, source=source)
+        result.n_new += int(kept.sum())
+        result.left_out.update(found.reasons[~kept].tolist())
 
     def _pieces(self, n_frames: int) -> Iterator[tuple[int, int]]:
         for start in range(0, n_frames, self._frames):
             yield start, min(start + self._frames, n_frames)
-
-    def _evaluate(self, positions: NDArray[np.float32]) -> tuple[dict[str, Any], NDArray[np.str_]]:
-        """Return the columns of frames that are sound, and for every frame why it is not ("" if it is)."""
-        reasons = np.full(len(positions), "", dtype="U40")
-        finite = np.isfinite(positions).all((1, 2))
-        reasons[~finite] = "coordinates are not finite"
-        rows = np.flatnonzero(finite)
-        broken = broken_bonds(positions[rows], self.molecule)
-        reasons[rows[broken]] = "a bond is broken"
-        rows = rows[~broken]
-        columns: dict[str, Any] = {"positions": positions[rows]}
-        if "forces" in self.writer.manifest.about.columns:
-            columns["energy"], columns["forces"] = self._potential.with_forces(positions[rows])
-            sound = np.isfinite(columns["forces"].astype(np.float32)).all((1, 2))
-        else:
-            columns["energy"], sound = self._potential(positions[rows]), True
-        limit = _ABSURD * BOLTZMANN * self.writer.manifest.about.temperature
-        sound = sound & (np.abs(columns["energy"]) < limit)
-        reasons[rows[~sound]] = f"no finite energy below {_ABSURD:g} k_BT"
-        return {name: values[sound] for name, values in columns.items()}, reasons
 
     def _remark(
         self, positions: NDArray[np.float32], energy: NDArray[np.float64], result: LabelResult
@@ -180,7 +205,7 @@ class Labeller:
         if not len(energy):
             return 0.0
         step = rounding_step(positions)
-        error = energy_error(positions, step, self._potential)
+        error = energy_error(positions, step, self._evaluator.potential)
         thermal = BOLTZMANN * self.writer.manifest.about.temperature
         remarks = []
         if step:
@@ -234,6 +259,20 @@ class Labeller:
                     )
                 return shard.trajectories[0][0]
         return self.writer.next_trajectory
+
+
+@dataclass
+class _Work:
+    """One file while it is labelled."""
+
+    file: TrajectoryFile
+    digest: str
+    split: Split
+    given: NDArray[np.float64] | None
+    bias: FrameBias | None
+    result: LabelResult
+    compared: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=list)
+    """Energies that were given and computed, of the pieces so far."""
 
 
 def _left_out(reasons: NDArray[np.str_], start: int, trajectory: int) -> Iterator[LeftOut]:

@@ -1,11 +1,14 @@
 """One writer per folder: a lock that ends with the process that holds it, however it ends."""
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from boltzkit.errors import UserError
 
-__all__ = ["FolderLock"]
+__all__ = ["FolderLock", "sole_writer"]
 
 
 class FolderLock:
@@ -30,3 +33,29 @@ class FolderLock:
     def release(self) -> None:
         """Let others write."""
         os.close(self._handle)
+
+
+@contextmanager
+def sole_writer(folder: Path, patience: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a folder, which is created where it is not there.
+
+    Work that is tried again after its worker was lost waits a while: a machine that was given up may still be writing.
+
+    Args:
+        folder: what only one process may write.
+        patience: seconds to wait for another one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + patience
+    while True:
+        try:
+            lock = FolderLock(folder)
+            break
+        except UserError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field, PositiveFloat
 
 from boltzkit.config import Config
+from boltzkit.data.lock import sole_writer
 from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method.config import RunConfig
@@ -17,8 +18,13 @@ from boltzkit.method.fit import fit_side_by_side
 from boltzkit.method.validation import Validation
 from boltzkit.storage import finite, read_json, write_json
 from boltzkit.training import Watch
+from boltzkit.workers import Item, Tell, Workers, run_items
 
-__all__ = ["Trial", "TuneConfig", "Tuning", "tune", "tuning_steps"]
+__all__ = ["Trial", "TuneConfig", "Tuning", "run_group_of", "tune", "tuning_steps"]
+
+
+_LOCKS = ".locks"
+"""Folder of what only one worker may train at a time."""
 
 
 class TuneConfig(Config):
@@ -64,25 +70,43 @@ def tune(
     options: TuneConfig,
     out: Path,
     watch: Watch | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell = lambda text: None,
+    workers: Workers | None = None,
 ) -> Tuning:
     """Try the grid on validation data alone and return the trials; goes on where it stopped.
 
     Settings that share a learning rate train side by side as one batched model, where the flow has replicas.
+
+    Args:
+        config: the run.
+        options: the grid.
+        out: folder of the trials.
+        watch: called with each line of metrics of trainings in this process.
+        tell: called with a line at a time.
+        workers: where the groups of a rung train, side by side; in this process, one by one, by default. The trials
+            are the same.
     """
     settings = _grid(config, options)
     store = _Store(out, config, options)
     trials: list[Trial] = []
     for number, share in enumerate(options.rungs):
         steps = _rung_steps(config, share)
+        groups = [
+            _Group(_group_name(config, number, rate, weights), rate, weights, steps)
+            for rate, weights in _groups(config, settings)
+        ]
+        store.expect([group.name for group in groups])
+        if workers is not None:
+            for group in groups:
+                tell(_announcement(number, options, group))
+            _run_elsewhere(config, options, [g for g in groups if g.name not in store], store, workers, tell)
         trials = []
-        for rate, weights in _groups(config, settings):
-            tell(_announcement(number, options, rate, weights, steps))
-            name = _group_name(config, number, rate, weights)
-            if name not in store:
-                group = _run_group(config, options.seeds, rate, weights, steps, out / name, watch)
-                store.add(name, group)
-            trials += store.get(name)
+        for group in groups:
+            if workers is None:
+                tell(_announcement(number, options, group))
+            if group.name not in store:
+                store.add(group.name, _run_group(config, options.seeds, group, out / group.name, watch))
+            trials += store.get(group.name)
         trials.sort(key=lambda trial: trial.score)
         settings = [(t.learning_rate, t.data_weight) for t in trials[: _survivors(len(trials), options)]]
     if not math.isfinite(trials[0].score):
@@ -97,6 +121,64 @@ def tuning_steps(config: RunConfig, options: TuneConfig) -> int:
         total += trials * len(options.seeds) * _rung_steps(config, share)
         trials = min(trials, _survivors(trials, options))
     return total
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What trains at a time."""
+
+    name: str
+    rate: float
+    weights: list[float]
+    steps: int
+
+    @property
+    def words(self) -> str:
+        """What it tries."""
+        shown = ", ".join(f"{weight:g}" for weight in self.weights)
+        return f"learning rate {self.rate:g}, λ_data {shown}, {self.steps} steps"
+
+
+def _run_elsewhere(
+    config: RunConfig,
+    options: TuneConfig,
+    groups: Sequence[_Group],
+    store: "_Store",
+    workers: Workers,
+    tell: Tell,
+) -> None:
+    """Train groups on workers; each is stored when it is finished."""
+    common = {
+        "config": config.model_dump(mode="json"),
+        "seeds": list(options.seeds),
+        "out": str(store.out.resolve()),
+    }
+    items = [
+        Item("group", group.name, f"{__name__}:run_group_of", {**common, "group": asdict(group)})
+        for group in groups
+    ]
+
+    def take(item: Item, stored: list[dict[str, Any]]) -> None:
+        trials = [_trial_of(content) for content in stored]
+        store.add(item.label, trials)
+        tell(f"[{item.label}] validation NLL " + ", ".join(f"{trial.score:.4f}" for trial in trials))
+
+    run_items(workers, items, take, tell=tell, place=str(store.out))
+    shutil.rmtree(store.out / _LOCKS, ignore_errors=True)
+
+
+def run_group_of(arguments: Mapping[str, Any], tell: Tell) -> list[dict[str, Any]]:
+    """Train one group, in a worker, and return its trials."""
+    group, out = _Group(**arguments["group"]), Path(arguments["out"])
+    config = RunConfig.parse(arguments["config"])
+    with sole_writer(out / _LOCKS / group.name):
+        trials = _run_group(config, tuple(arguments["seeds"]), group, out / group.name, None)
+    return [finite(asdict(trial)) for trial in trials]
+
+
+def _trial_of(stored: Mapping[str, Any]) -> Trial:
+    """Return a trial from what JSON holds of it: infinity is null there."""
+    return Trial(**{**stored, "score": math.inf if stored["score"] is None else stored["score"]})
 
 
 def _grid(config: RunConfig, options: TuneConfig) -> list[tuple[float, float]]:
@@ -129,10 +211,9 @@ def _group_name(config: RunConfig, number: int, rate: float, weights: list[float
     return name if _side_by_side(config) else f"{name}-weight-{weights[0]:g}"
 
 
-def _announcement(number: int, options: TuneConfig, rate: float, weights: list[float], steps: int) -> str:
-    shown = ", ".join(f"{weight:g}" for weight in weights)
+def _announcement(number: int, options: TuneConfig, group: _Group) -> str:
     place = f"tuning, rung {number + 1} of {len(options.rungs)}"
-    return f"{place}: learning rate {rate:g}, λ_data {shown}, {steps} steps"
+    return f"{place}: {group.words}"
 
 
 def _weights(config: RunConfig, options: TuneConfig) -> tuple[float, ...]:
@@ -156,14 +237,9 @@ def _shortened(config: RunConfig, steps: int) -> RunConfig:
 
 
 def _run_group(
-    config: RunConfig,
-    seeds: tuple[int, ...],
-    rate: float,
-    weights: list[float],
-    steps: int,
-    folder: Path,
-    watch: Watch | None,
+    config: RunConfig, seeds: tuple[int, ...], group: _Group, folder: Path, watch: Watch | None
 ) -> list[Trial]:
+    rate, weights, steps = group.rate, group.weights, group.steps
     short = _shortened(config, steps)
     runs = [
         _with_setting(short, rate, weight).model_copy(update={"seed": seed})
@@ -192,7 +268,7 @@ class _Store:
     """Finished groups of trials on disk, so that a stopped tuning goes on with the next group."""
 
     def __init__(self, out: Path, config: RunConfig, options: TuneConfig) -> None:
-        self.path, self.out = out / "trials.json", out
+        self.path, self.out, self._order = out / "trials.json", out, list[str]()
         question = {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
         self.content: dict[str, Any] = {"question": question, "groups": {}}
         if self.path.is_file():
@@ -206,20 +282,21 @@ class _Store:
     def __contains__(self, name: str) -> bool:
         return name in self.content["groups"]
 
+    def expect(self, names: Sequence[str]) -> None:
+        """Name the groups of a rung in their order, which is kept whichever of them finishes first."""
+        self._order += names
+
     def add(self, name: str, trials: list[Trial]) -> None:
-        self.content["groups"][name] = [finite(asdict(trial)) for trial in trials]
+        groups = {**self.content["groups"], name: [finite(asdict(trial)) for trial in trials]}
+        self.content["groups"] = {known: groups[known] for known in self._order if known in groups}
         write_json(self.path, self.content)
         shutil.rmtree(self.out / name, ignore_errors=True)
 
     def get(self, name: str) -> list[Trial]:
-        return [self._trial(stored) for stored in self.content["groups"][name]]
+        return [_trial_of(stored) for stored in self.content["groups"][name]]
 
     def all_trials(self) -> list[Trial]:
-        return [self._trial(stored) for group in self.content["groups"].values() for stored in group]
-
-    @staticmethod
-    def _trial(stored: dict[str, Any]) -> Trial:
-        return Trial(**{**stored, "score": math.inf if stored["score"] is None else stored["score"]})
+        return [_trial_of(stored) for group in self.content["groups"].values() for stored in group]
 
 
 def _is_asked(question: dict[str, Any], config: RunConfig, options: TuneConfig) -> bool:

@@ -7,21 +7,30 @@ from boltzkit.reproduce.cell import Tell, stored_result
 from boltzkit.reproduce.experiment import Experiment, finished
 from boltzkit.reproduce.report import write_report
 from boltzkit.reproduce.schedule import run_cells
+from boltzkit.workers import WorkerOptions
 
 __all__ = ["run_experiment"]
 
 
-def run_experiment(experiment: Experiment, out: Path, workers: int, tell: Tell) -> Path:
+def run_experiment(experiment: Experiment, out: Path, workers: int | WorkerOptions, tell: Tell) -> Path:
     """Run or go on and return the path of report.html.
 
     Each seed is an independent experiment; the test set is common to all. A run that is stopped leaves the report of
     the cells that are finished.
+
+    Args:
+        experiment: what to run.
+        out: folder of the results.
+        workers: so many processes of this machine, or where else.
+        tell: called with a line at a time.
     """
     if experiment.prepare is not None:
         experiment.prepare(tell)
     cells = experiment.cells()
     missing = [cell for cell in cells if stored_result(cell, out / "cells") is None]
-    words = estimate(missing, workers)
+    # How fast the machines of a cluster are, and how many will come, is not known here.
+    processes = workers if isinstance(workers, int) else None if workers.dask else workers.workers
+    words = None if processes is None else estimate(missing, processes)
     if words is not None:
         tell(words)
     try:

@@ -1,97 +1,65 @@
-"""Cells on several worker processes: one thread each, stopped cleanly, resumed by the same command."""
+"""Cells on workers: one thread each, stopped cleanly, resumed by the same command."""
 
-import multiprocessing as mp
-import queue
-import sys
-import traceback
-from collections.abc import Sequence
-from multiprocessing.process import BaseProcess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from boltzkit.errors import Interrupted, UserError
-from boltzkit.interrupt import stop_requested
+from boltzkit.data.lock import sole_writer
+from boltzkit.errors import UserError
+from boltzkit.method import RunConfig, TuneConfig
 from boltzkit.reproduce.cell import Cell, Tell, run_cell, stored_result
 from boltzkit.storage import read_json
+from boltzkit.workers import Item, WorkerOptions, open_workers, run_items
 
-__all__ = ["run_cells"]
+__all__ = ["cell_item", "run_cell_of", "run_cells"]
 
 
-def run_cells(cells: Sequence[Cell], out: Path, workers: int, tell: Tell) -> list[dict[str, Any]]:
+def run_cells(
+    cells: Sequence[Cell], out: Path, workers: int | WorkerOptions, tell: Tell
+) -> list[dict[str, Any]]:
     """Run all cells and return their results in order.
+
+    Args:
+        cells: what to run; those whose result is stored are not run again.
+        out: their folder.
+        workers: so many processes of this machine, or where else.
+        tell: called with a line at a time.
 
     Raises:
         Interrupted: a stop was asked for; every worker has saved its state.
         UserError: a cell failed; the others have saved their state.
     """
-    context = mp.get_context("spawn")
-    messages: Any = context.Queue()
-    waiting = [cell for cell in cells if stored_result(cell, out) is None]
-    running = dict[str, BaseProcess]()
-    failed: list[str] = []
-    with stop_requested() as asked:
-
-        def stopping() -> bool:
-            # After a failure the others save and stop too: nobody would hear of what they do.
-            return asked() or bool(failed)
-
-        while (waiting and not stopping()) or running:
-            while waiting and len(running) < workers and not stopping():
-                cell = waiting.pop(0)
-                process: BaseProcess = context.Process(
-                    target=_work, args=(cell, out, messages), name=cell.label
-                )
-                process.start()
-                running[cell.key] = process
-            _relay(messages, tell)
-            if stopping():
-                for process in running.values():
-                    process.terminate()  # SIGTERM: the training saves its state and stops.
-            for key in [key for key, process in running.items() if not process.is_alive()]:
-                failed += _failure(running.pop(key), stopping())
-        _relay(messages, tell)
-        if failed:
-            raise UserError(failed[0])
-        if stopping():
-            raise Interrupted(f"Stopped and saved in {out}; the same command goes on from there.")
+    options = WorkerOptions(workers=workers) if isinstance(workers, int) else workers
+    waiting = [cell_item(cell, out) for cell in cells if stored_result(cell, out) is None]
+    if waiting:
+        with open_workers(options, tell, lasting=False) as there:
+            run_items(there, waiting, lambda item, result: None, tell=tell, place=str(out))
     return [read_json(out / f"{cell.key}.json") for cell in cells]
 
 
-def _work(cell: Cell, out: Path, messages: Any) -> None:
-    """Run one cell in a process of its own; the exit code tells how it ended."""
-    torch.set_num_threads(1)
+def cell_item(cell: Cell, out: Path) -> Item:
+    """Return the work on one cell."""
+    content = {
+        "key": cell.key,
+        "label": cell.label,
+        "config": cell.config.model_dump(mode="json"),
+        "seeds": list(cell.seeds),
+        "tuning": None if cell.tuning is None else cell.tuning.model_dump(mode="json"),
+        "keep": cell.keep,
+    }
+    return Item("cell", cell.label, f"{__name__}:run_cell_of", {"cell": content, "out": str(out.resolve())})
 
-    def tell(text: str) -> None:
-        messages.put(f"[{cell.label}] {text}")
 
+def run_cell_of(arguments: Mapping[str, Any], tell: Tell) -> None:
+    """Do that work, in a worker; the result is a file."""
+    content = dict(arguments["cell"])
+    tuning = None if content["tuning"] is None else TuneConfig.parse(content["tuning"])
+    config = RunConfig.parse(content["config"])
+    cell = Cell(content["key"], content["label"], config, tuple(content["seeds"]), tuning, content["keep"])
+    out = Path(arguments["out"])
     try:
-        run_cell(cell, out, tell)
-    except Interrupted:
-        sys.exit(130)
+        with sole_writer(out / cell.key):
+            run_cell(cell, out, tell)
     except UserError as error:
         tell(f"failed: {error}")
-        sys.exit(2)
-    except BaseException:
-        tell(traceback.format_exc())
-        raise
-
-
-def _relay(messages: Any, tell: Tell) -> None:
-    """Pass on what workers say, waiting a moment for the first word."""
-    wait = 0.2
-    while True:
-        try:
-            tell(messages.get(timeout=wait))
-        except queue.Empty:
-            return
-        wait = 0.0
-
-
-def _failure(process: BaseProcess, stopping: bool) -> list[str]:
-    """Return the sentence on a worker that failed; none for one that finished or was told to stop."""
-    process.join()
-    if process.exitcode == 0 or stopping:
-        return []
-    return [f"The cell '{process.name}' failed (exit code {process.exitcode}); see above."]
+        raise UserError(f"The cell '{cell.label}' failed (exit code 2); see above.") from error

@@ -25,6 +25,7 @@ from boltzkit.reproduce.table import Column, Row
 __all__ = [
     "COLUMNS",
     "EXPLANATION",
+    "UNREAD",
     "Length",
     "Method",
     "Scale",
@@ -58,6 +59,10 @@ EXPLANATION = (
     "forward ESS on the test data. RAM KL: divergence of the (φ, ψ) histograms, w. RW after reweighting; with few "
     "samples chance alone gives a floor, which the stored evaluations tell. E-W₂: of the reweighted energies, in k_BT."
 )
+
+
+UNREAD = Path("dataset")
+"""Stands for a dataset where an experiment is planned to be read about and not to be run: nothing is opened."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +227,8 @@ def checked_dataset(molecule: str, scale: Scale, data: Path | None) -> Path:
 
 def checked_samples(molecule: str, data: Path | None, most: int, test: int) -> Path:
     """Return the dataset's folder if it has so many training samples, and some for validation and test."""
+    if data is UNREAD:
+        return data
     if data is None or not (data / "manifest.json").is_file():
         folder = f"data/{molecule}" if data is None else str(data)
         command = f"boltzkit simulate {molecule} --out {folder} --samples"
