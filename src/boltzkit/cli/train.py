@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from boltzkit.cli.figures import aligned, step_figures, whole_number
 from boltzkit.cli.progress import progress, tell
 from boltzkit.cli.recipe import Settings, resolve
+from boltzkit.cli.voice import one_voice
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def train(
 
     A recipe is a complete set of settings under a name: `--list` names all recipes, `--show` prints every
     setting of one with its meaning, and `--set` changes one. Ctrl-C or SIGTERM saves the run and stops.
-    The same command again goes on where it stopped, bit for bit as if it had never stopped.
+    The same command again goes on where it stopped, bit for bit as if it had never stopped. Several processes or
+    GPUs train together under torchrun, to the same result: `torchrun --nproc-per-node 2 -m boltzkit train ...`.
 
     **Examples**
 
@@ -66,14 +68,15 @@ def train(
     """
     if list_recipes:
         return _list()
-    config = resolve(recipe, settings, seed)
-    if evaluations is not None:
-        config = _within(config, whole_number(evaluations, "--evaluations"))
-    if show:
-        return _show(config)
-    if out is None:
-        raise UserError("Say where the run shall live: --out runs/NAME.")
-    _run(str(recipe), config, out)
+    with one_voice():
+        config = resolve(recipe, settings, seed)
+        if evaluations is not None:
+            config = _within(config, whole_number(evaluations, "--evaluations"))
+        if show:
+            return _show(config)
+        if out is None:
+            raise UserError("Say where the run shall live: --out runs/NAME.")
+        _run(str(recipe), config, out)
 
 
 def _within(config: "RunConfig", evaluations: int) -> "RunConfig":
@@ -100,8 +103,12 @@ def _show(config: "RunConfig") -> None:
 
 def _run(recipe: str, config: "RunConfig", out: Path) -> None:
     from boltzkit.method import fit
+    from boltzkit.ranks import is_first_rank
     from boltzkit.training import RunFolder
 
+    if not is_first_rank():
+        fit(config, out)
+        return
     done, steps = _steps_done(config, out), config.training.steps
     if done is not None and done < steps:
         going_on = f", going on from step {done:,}" if done else ""

@@ -1,8 +1,5 @@
 """A flow on all of space for molecules that have no place in it: the centre's law is taken out of its density."""
 
-from collections.abc import Sequence
-
-import torch
 from torch import Tensor
 
 from boltzkit.coordinates.augmentation import Augmentation
@@ -46,9 +43,9 @@ class AugmentedFlow(Flow):
         """Take the centre's law out of the density."""
         return log_prob - self.augmentation.log_prob(x).to(log_prob)
 
-    def sample(self, n: int, generator: torch.Generator | Sequence[torch.Generator]) -> Samples:
-        """Draw n samples with the density that their weights are to be made of."""
-        x, log_prob = super().sample(n, generator)
+    def from_latent(self, z: Tensor) -> Samples:
+        """Carry latents to samples, with the density that their weights are to be made of."""
+        x, log_prob = super().from_latent(z)
         if self.correction == "gaussian":
             return Samples(x, log_prob)
         other = self.augmentation.log_prob(x) - self.augmentation.log_prob(x, self.correction)

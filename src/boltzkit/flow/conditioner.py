@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from boltzkit.flow.tanh_layers import normalised_tanh, tanh_of_rows
+from boltzkit.flow.tanh_layers import batch_statistics, normalised_tanh, tanh_of_rows
 
 __all__ = ["Conditioner", "Linear", "NormalisedTanh", "WeightNormLinear"]
 
@@ -66,6 +66,8 @@ class NormalisedTanh(nn.Module):
     are updated first and used after, so that a transform in evaluation mode right after an inverse in training
     mode undoes it exactly (path gradients need this). They then move ten times slower: statistics that jump with
     every batch of 50 made path gradients drift away within two thousand steps.
+
+    Where several ranks share a batch, statistics are those of the whole batch, with gradients.
     """
 
     running_mean: Tensor
@@ -90,11 +92,11 @@ class NormalisedTanh(nn.Module):
         """Return tanh(scale · (h + bias − mean)/√(var + ε) + shift)."""
         if self.training and self.statistics == "batch":
             # The bias moves the mean alone.
-            out, mean, var = normalised_tanh(h, self.scale, self.shift, self.epsilon)
-            self._update(mean + bias.detach(), var * (h.shape[-1] / (h.shape[-1] - 1)))
+            out, mean, var, n = normalised_tanh(h, self.scale, self.shift, self.epsilon)
+            self._update(mean + bias.detach(), var * (n / (n - 1)))
             return out
         if self.training:
-            var, mean = torch.var_mean(h.detach(), dim=-1, keepdim=True)
+            mean, var, n = batch_statistics(h.detach(), correction=1)
             self._update(mean + bias.detach(), var)
         slope = self.scale * torch.rsqrt(self.running_var + self.epsilon)
         return tanh_of_rows(h, slope, self.shift + slope * (bias - self.running_mean))

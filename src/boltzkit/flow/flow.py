@@ -61,12 +61,18 @@ class Flow(nn.Module):
 
         With one generator per replica, each draws what a flow of its own would draw.
         """
-        parameter = next(self.parameters())
+        return self.from_latent(self.latent(n, generator))
+
+    def latent(self, n: int, generator: torch.Generator | Sequence[torch.Generator]) -> Tensor:
+        """Draw what n samples per replica come from, ``(*replicas, n, dim)``."""
         if isinstance(generator, torch.Generator):
             z = self.base.sample((*self.replicas, n), generator)
         else:
             z = torch.stack([self.base.sample((n,), own) for own in generator])
-        z = z.to(parameter)
+        return z.to(next(self.parameters()))
+
+    def from_latent(self, z: Tensor) -> Samples:
+        """Carry latents to samples, with the density that their weights are to be made of."""
         x, log_det = self.bijection.transform(z)
         return Samples(x, self.corrected(x, self.base.log_prob(z) - log_det))
 

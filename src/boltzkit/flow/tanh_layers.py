@@ -13,8 +13,9 @@ from torch.autograd.function import once_differentiable
 
 from boltzkit.native import load_library
 from boltzkit.native.call import call
+from boltzkit.ranks import add_over_ranks, rank_count, sum_over_ranks
 
-__all__ = ["normalised_tanh", "tanh_of_rows"]
+__all__ = ["batch_statistics", "normalised_tanh", "tanh_of_rows"]
 
 _SOURCE = Path(__file__).with_name("tanh_layers.cpp")
 
@@ -28,15 +29,32 @@ def tanh_of_rows(h: Tensor, slope: Tensor | None, offset: Tensor) -> Tensor:
     return out
 
 
-def normalised_tanh(h: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return tanh(scale · (h − mean)/√(var + ε) + shift), and mean and variance over the batch, without gradient."""
-    library = _library(h)
+def normalised_tanh(
+    h: Tensor, scale: Tensor, shift: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Return tanh(scale · (h − mean)/√(var + ε) + shift), and the batch's mean, variance and size, without gradient."""
+    library = _library(h) if rank_count() == 1 else None
     if library is None:
-        var, mean = torch.var_mean(h, dim=-1, correction=0, keepdim=True)
+        mean, var, n = batch_statistics(h, correction=0)
         out = torch.tanh(scale * (h - mean) * torch.rsqrt(var + epsilon) + shift)
-        return out, mean.detach(), var.detach()
+        return out, mean.detach(), var.detach(), n
     out, mean, var = _NormalisedTanh.apply(library, h, scale, shift, epsilon)  # type: ignore[no-untyped-call]
-    return out, mean, var
+    return out, mean, var, h.shape[-1]
+
+
+def batch_statistics(h: Tensor, correction: int) -> tuple[Tensor, Tensor, int]:
+    """Return mean and variance over the batch, of which every rank has a share, and its size.
+
+    Args:
+        h: ``(*replicas, features, batch)``.
+        correction: 0 for the variance of the batch itself, 1 for an estimate without bias.
+    """
+    if rank_count() == 1:
+        var, mean = torch.var_mean(h, dim=-1, correction=correction, keepdim=True)
+        return mean, var, h.shape[-1]
+    n = add_over_ranks(h.shape[-1])
+    mean = sum_over_ranks(h.sum(-1, keepdim=True)) / n
+    return mean, sum_over_ranks((h - mean).square().sum(-1, keepdim=True)) / (n - correction), n
 
 
 class _TanhOfRows(torch.autograd.Function):

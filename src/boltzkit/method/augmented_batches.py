@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from boltzkit.coordinates import Augmentation
-from boltzkit.objective import Batch
+from boltzkit.objective import Batch, ModelBatch
 from boltzkit.randomness import generator
 
 __all__ = ["AugmentedBatches"]
@@ -22,13 +22,18 @@ class AugmentedBatches:
     """
 
     def __init__(
-        self, batches: Callable[[int], Batch], augmentation: Augmentation, seed: int, purpose: str
+        self,
+        batches: Callable[[int], Batch | ModelBatch],
+        augmentation: Augmentation,
+        seed: int,
+        purpose: str,
     ) -> None:
         self.batches, self.augmentation, self.seed, self.purpose = batches, augmentation, seed, purpose
 
     def __call__(self, step: int) -> Batch:
         """Return the batch of one step."""
         batch = self.batches(step)
+        assert isinstance(batch, Batch), "samples of the flow itself stand where it puts them"
         # Drawn on the CPU: the same whatever the device.
         own = generator(self.seed, f"turns and noise, {self.purpose}", step)
         x, gradient = self.augmentation.augment_labels(batch.x, batch.gradient, own)

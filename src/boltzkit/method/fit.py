@@ -20,7 +20,17 @@ from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
-from boltzkit.training import LearnedCentre, Problem, RunFolder, Watch, checkpoints, train
+from boltzkit.ranks import by_first_rank, is_first_rank
+from boltzkit.training import (
+    LearnedCentre,
+    Problem,
+    RunFolder,
+    TrainState,
+    Watch,
+    checkpoints,
+    refuse_parts,
+    train,
+)
 
 __all__ = ["build_problem", "check_config", "fit", "fit_side_by_side"]
 
@@ -38,14 +48,28 @@ def fit(
     """
     check_config(config)
     folder = RunFolder(Path(out))
+    if not is_first_rank():
+        watch = tell = None
     if config.importance is not None:
         return _fit_refined(config, folder, watch, tell)
     # The problem first: bad data must not leave a half-made folder behind.
     problem = build_problem((config,), batched=False)
-    remarks = folder.open(config, config.seed, config.device)
+    remarks = _open(folder, config, config)
     _pretrain(config, problem, folder, watch)
-    train(problem, config.training, folder, watch)
-    return load(out), remarks + (alarms(folder.metrics()) if config.annealing is not None else [])
+    state = train(problem, config.training, folder, watch)
+    if config.annealing is not None:
+        remarks = remarks + by_first_rank(lambda: alarms(folder.metrics()))
+    return _trained(state, config, folder), remarks
+
+
+def _open(folder: RunFolder, content: Config, config: RunConfig) -> list[str]:
+    """Create a folder or join it: the first rank does, and all know what may make the run differ."""
+    return by_first_rank(lambda: folder.open(content, config.seed, config.device))
+
+
+def _trained(state: TrainState, config: RunConfig, folder: RunFolder) -> Model:
+    """Return the model as the folder has it; ranks that do not see the folder have the same."""
+    return load(folder.path) if is_first_rank() else Model.of_state(state, config)
 
 
 def _fit_refined(
@@ -55,12 +79,12 @@ def _fit_refined(
     assert config.importance is not None
     reference_source(config)  # bad data must not leave a half-made folder behind
     if config.importance.proposal is not None:
-        proposal, remarks = load(config.importance.proposal), folder.open(config, config.seed, config.device)
+        proposal, remarks = load(config.importance.proposal), _open(folder, config, config)
     else:
         first = proposal_run(config)
         check_config(first)
         build_problem((first,), batched=False)
-        remarks = folder.open(config, config.seed, config.device)
+        remarks = _open(folder, config, config)
         if tell is not None:
             kind = config.importance.dispersion
             beside = "" if kind == "none" else f" and LDR-{kind.title()}"
@@ -73,14 +97,16 @@ def _fit_refined(
     problem.target.evaluations = refinement.samples.energy_evaluations
     if tell is not None:
         tell(f"Stage 2: refinement on the importance samples, {config.training.steps:,} steps")
-    train(problem, config.training, folder, watch)
-    return load(folder.path), remarks + refinement.overlap.remarks()
+    state = train(problem, config.training, folder, watch)
+    return _trained(state, config, folder), remarks + refinement.overlap.remarks()
 
 
 def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Watch | None) -> None:
     """Learn the hottest temperature first where that is asked for, in a run folder below the run's."""
     annealing = config.annealing
-    if annealing is None or not annealing.pretraining or checkpoints(folder.checkpoints):
+    if annealing is None or not annealing.pretraining:
+        return
+    if by_first_rank(lambda: bool(checkpoints(folder.checkpoints))):
         return
     batch, seed = config.training.batch, config.seed
     if annealing.start == "harmonic":
@@ -92,7 +118,7 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
     else:
         first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)
     below = RunFolder(folder.path / "pretraining")
-    below.open(config, config.seed, config.device)
+    _open(below, config, config)
     train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)
 
 
@@ -120,7 +146,7 @@ def fit_side_by_side(
     folder = None
     if out is not None:
         folder = RunFolder(out)
-        folder.open(SideBySide(runs=tuple(configs)), configs[0].seed, configs[0].device)
+        _open(folder, SideBySide(runs=tuple(configs)), configs[0])
     state = train(problem, configs[0].training, folder, watch)
     return models_of(state, tuple(configs))
 
@@ -163,6 +189,7 @@ def build_problem(
     first = configs[0]
     target = build_energy(first.target)
     flow = build_flow(configs, batched=batched)
+    refuse_parts(flow, first.training.accumulate)
     kind = first.objective
     centre = None
     if kind.dispersion != "none" and kind.centre == "learned":
@@ -180,7 +207,8 @@ def build_problem(
     batches = batch_source(configs, flow, target, batched=batched, importance=importance)
     reference = reference_source(first)
     if isinstance(flow, AugmentedFlow):
-        batches = AugmentedBatches(batches, flow.augmentation, first.seed, "augmentation")
+        if kind.data != "reverse_kl":  # samples of the flow itself stand where it puts them
+            batches = AugmentedBatches(batches, flow.augmentation, first.seed, "augmentation")
         if reference is not None:
             reference = AugmentedBatches(reference, flow.augmentation, first.seed, "of the reference")
     return Problem(

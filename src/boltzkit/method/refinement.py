@@ -13,6 +13,7 @@ from boltzkit.method.biased import Overlap, importance_set, overlap_of
 from boltzkit.method.config import ObjectiveConfig, RunConfig
 from boltzkit.method.model import Model
 from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
+from boltzkit.ranks import is_first_rank
 from boltzkit.storage import write_json
 
 __all__ = ["Refinement", "Tell", "proposal_run"]
@@ -72,7 +73,8 @@ class Refinement:
             proposal.flow, build_energy(target), settings, config.seed, out / "importance", subject
         )
         overlap = overlap_of(samples, _biased_data(config))
-        write_json(out / "overlap.json", overlap.to_json())
+        if is_first_rank():
+            write_json(out / "overlap.json", overlap.to_json())
         if tell is not None:
             for line in overlap.lines():
                 tell(line)

@@ -24,8 +24,9 @@ from boltzkit.method.biased import held_out_part, resampled_data
 from boltzkit.method.config import RunConfig
 from boltzkit.method.fab.replay import ReplayBatches
 from boltzkit.method.system import MoleculeConfig, molecule_of
-from boltzkit.objective import Batch, draw_batch
+from boltzkit.objective import Batch, ModelBatch, counted
 from boltzkit.randomness import generator
+from boltzkit.ranks import spread_over_ranks
 from boltzkit.weights import LogWeights
 
 __all__ = ["batch_source", "reference_source", "training_data"]
@@ -38,8 +39,8 @@ def batch_source(
     *,
     batched: bool,
     importance: Ensemble | None = None,
-) -> Callable[[int], Batch]:
-    """Return step -> batch of one run, or of several that differ in seed and loss weights."""
+) -> Callable[[int], Batch | ModelBatch]:
+    """Return step -> batch of one run, or of several that differ in seed and loss weights; whole, on every rank."""
     first, size = configs[0], configs[0].training.batch
     seeds = tuple(config.seed for config in configs)
     if first.importance is not None:
@@ -125,7 +126,11 @@ def _drawn_by_weight(config: RunConfig, split: Dataset, temperature: float) -> L
 
 def _with_gradients(data: LabelledData, target: Target) -> LabelledData:
     """Return data with ∂u/∂x, computed where no forces are stored; costs one energy evaluation per sample."""
-    parts = [target.energy_and_gradient(x)[1].to(data.x) for x in torch.split(data.x, _CHUNK)]
+    with counted(target):
+        parts = [
+            spread_over_ranks(lambda part: (target.energy_and_gradient(part)[1].to(data.x),), x)[0]
+            for x in torch.split(data.x, _CHUNK)
+        ]
     return replace(data, gradient=torch.cat(parts))
 
 
@@ -173,6 +178,6 @@ class _ModelBatches:
     def __init__(self, flow: Flow, target: Target, n: int, seeds: tuple[int, ...]) -> None:
         self.flow, self.target, self.n, self.seeds = flow, target, n, seeds
 
-    def __call__(self, step: int) -> Batch:
+    def __call__(self, step: int) -> ModelBatch:
         own = [generator(seed, "model batch", step) for seed in self.seeds]
-        return draw_batch(self.flow.train(), self.target, self.n, own if self.flow.replicas else own[0])
+        return ModelBatch(self.flow.latent(self.n, own if self.flow.replicas else own[0]), self.target)

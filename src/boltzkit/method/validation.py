@@ -16,6 +16,7 @@ from boltzkit.method.config import RunConfig
 from boltzkit.method.system import MoleculeConfig, molecule_of
 from boltzkit.objective import LogDispersion
 from boltzkit.randomness import generator
+from boltzkit.ranks import spread_over_ranks
 from boltzkit.weights import LogWeights, forward_ess
 
 __all__ = ["Validation"]
@@ -91,7 +92,7 @@ class Validation:
         x = self.x
         if isinstance(flow, AugmentedFlow):
             x = flow.augmentation.augment(x, generator(0, "validation of an augmented flow"))
-        log_prob = flow.log_prob(x)
+        (log_prob,) = spread_over_ranks(lambda rows: (flow.log_prob(rows),), x, axis=len(flow.replicas))
         inside = log_prob != -torch.inf
         mass = inside.double() if self.weights is None else torch.where(inside, self.weights, 0.0)
         total = (torch.where(inside, log_prob, 0.0).to(torch.float64) * mass).sum(-1)

@@ -1,6 +1,6 @@
 """What training minimises: small callables on log-densities and energies."""
 
-from boltzkit.objective.batch import Batch, draw_batch
+from boltzkit.objective.batch import Batch, ModelBatch, counted, draw_batch
 from boltzkit.objective.forward_kl import ForwardKL
 from boltzkit.objective.log_dispersion import LogDispersion
 from boltzkit.objective.objective import Loss, Objective, warm_up
@@ -12,9 +12,11 @@ __all__ = [
     "ForwardKL",
     "LogDispersion",
     "Loss",
+    "ModelBatch",
     "Objective",
     "PathGradientForwardKL",
     "ReverseKL",
+    "counted",
     "draw_batch",
     "warm_up",
 ]

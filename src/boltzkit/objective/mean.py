@@ -5,7 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["Total", "local_total", "weighted_mean"]
+from boltzkit.ranks import gather_ranks, share, sum_over_ranks
+
+__all__ = ["Order", "Total", "global_order", "global_total", "local_order", "local_total", "weighted_mean"]
 
 Total = Callable[[Tensor], Tensor]
 """Sums over the last axis, and over all processes that hold a part of the batch; must be differentiable."""
@@ -14,6 +16,27 @@ Total = Callable[[Tensor], Tensor]
 def local_total(values: Tensor) -> Tensor:
     """Sum over the last axis: the whole batch is here."""
     return values.sum(-1)
+
+
+def global_total(values: Tensor) -> Tensor:
+    """Sum over the last axis and over all ranks, each of which has its share of the batch."""
+    return sum_over_ranks(values.sum(-1))
+
+
+Order = Callable[[Tensor], Tensor]
+"""Gives each value its place in ascending order, from 0, among the whole batch."""
+
+
+def local_order(values: Tensor) -> Tensor:
+    """Return places along the last axis: the whole batch is here."""
+    return values.argsort(dim=-1).argsort(dim=-1)
+
+
+def global_order(values: Tensor) -> Tensor:
+    """Return places among the values of all ranks."""
+    places = local_order(gather_ranks(values, axis=-1))
+    own = share(places.shape[-1])
+    return places[..., own]
 
 
 def weighted_mean(

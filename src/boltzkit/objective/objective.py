@@ -1,7 +1,7 @@
 """The weighted sum a training step descends: a data term, a log-dispersion term, and its warm-up."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from boltzkit.flow import Flow
 from boltzkit.objective.batch import Batch
 from boltzkit.objective.forward_kl import ForwardKL
 from boltzkit.objective.log_dispersion import LogDispersion
+from boltzkit.objective.mean import Total, global_order, global_total
 from boltzkit.objective.path_gradient import PathGradientForwardKL
 from boltzkit.objective.reverse_kl import ReverseKL
 
@@ -79,17 +80,49 @@ class Objective:
         centre: Tensor | None = None,
     ) -> Loss:
         """Evaluate on a batch of data (or of model samples, for the reverse KL)."""
-        data, batch = self._data_loss(flow, batch)
+        reference = None if self.dispersion is None else reference
+        return self.combined(
+            self.per_sample(flow, batch),
+            step=step,
+            reference=None if reference is None else reference.with_log_prob(flow),
+            centre=centre,
+        )
+
+    def over_ranks(self) -> "Objective":
+        """Return the objective of a batch of which every rank has its share: all means are those of the whole."""
+        data: DataTerm | None
+        if isinstance(self.data, ReverseKL):
+            data = replace(self.data, total=global_total, order=global_order)
+        else:
+            data = None if self.data is None else replace(self.data, total=global_total)
+        dispersion = None if self.dispersion is None else replace(self.dispersion, total=global_total)
+        return replace(self, data=data, dispersion=dispersion)
+
+    def per_sample(self, flow: Flow, batch: Batch) -> Batch:
+        """Return the batch with all that the loss takes from the flow: one number or two for each sample."""
+        if not isinstance(self.data, PathGradientForwardKL):
+            return batch.with_log_prob(flow)
+        if batch.gradient is None:
+            raise UserError("The path-gradient forward KL needs energy gradients with the data.")
+        path, log_prob = self.data.per_sample(flow, batch.x, batch.gradient)
+        return batch.replace(log_prob=log_prob, path=path)
+
+    def combined(
+        self, batch: Batch, *, step: int, reference: Batch | None = None, centre: Tensor | None = None
+    ) -> Loss:
+        """Return the loss from what `per_sample` gives of the batch, and from the reference's log q."""
+        data = self._data_loss(batch)
         total = _zero(batch) if data is None else self.data_weight * data
-        left_out = _left_out(batch)
+        sum_up = self._total()
+        left_out = _left_out(batch, sum_up)
         dispersion = None
         if self.dispersion is not None:
             where = batch
             if reference is not None:
-                where = reference.with_log_prob(flow)
-                left_out = left_out + _left_out(where)
+                where = reference
+                left_out = left_out + _left_out(where, sum_up)
                 if self.reference_share < 1:
-                    where = _mixture(batch, where, self.reference_share)
+                    where = _mixture(batch, where, self.reference_share, sum_up)
             assert where.log_prob is not None
             dispersion = self.dispersion(where.log_prob, where.energy, where.weights, centre)
             ramp = warm_up(step, self.warm_up_steps)
@@ -97,26 +130,28 @@ class Objective:
             total = total + (ramp * self.dispersion_weight) * dispersion if ramp > 0 else total
         return Loss(total, data, dispersion, left_out)
 
-    def _data_loss(self, flow: Flow, batch: Batch) -> tuple[Tensor | None, Batch]:
-        if isinstance(self.data, PathGradientForwardKL):
-            if batch.gradient is None:
-                raise UserError("The path-gradient forward KL needs energy gradients with the data.")
-            loss, log_prob = self.data(flow, batch.x, batch.gradient, batch.weights)
-            return loss, batch.replace(log_prob=log_prob)
-        batch = batch.with_log_prob(flow)
+    def _data_loss(self, batch: Batch) -> Tensor | None:
         assert batch.log_prob is not None
         if self.data is None:
-            return None, batch
+            return None
+        if isinstance(self.data, PathGradientForwardKL):
+            assert batch.path is not None
+            return self.data.combined(batch.path, batch.log_prob, batch.weights)
         if isinstance(self.data, ReverseKL):
-            return self.data(batch.log_prob, batch.energy), batch
-        return self.data(batch.log_prob, batch.weights), batch
+            return self.data(batch.log_prob, batch.energy)
+        return self.data(batch.log_prob, batch.weights)
+
+    def _total(self) -> Total:
+        term = self.dispersion if self.data is None else self.data
+        assert term is not None
+        return term.total
 
 
-def _mixture(data: Batch, reference: Batch, share: float) -> Batch:
+def _mixture(data: Batch, reference: Batch, share: float, sum_up: Total) -> Batch:
     """Return both batches as one, with weights that give the reference its share whatever the sizes."""
     assert data.log_prob is not None
     assert reference.log_prob is not None
-    parts = [_scaled_weights(data, 1 - share), _scaled_weights(reference, share)]
+    parts = [_scaled_weights(data, 1 - share, sum_up), _scaled_weights(reference, share, sum_up)]
     return Batch(
         reference.x,
         torch.cat([data.energy, reference.energy], -1),
@@ -125,12 +160,12 @@ def _mixture(data: Batch, reference: Batch, share: float) -> Batch:
     )
 
 
-def _scaled_weights(batch: Batch, total: float) -> Tensor:
+def _scaled_weights(batch: Batch, total: float, sum_up: Total) -> Tensor:
     """Return weights whose sum over the samples that take part is the total."""
     assert batch.log_prob is not None
     weights = torch.ones_like(batch.energy) if batch.weights is None else batch.weights
     kept = torch.isfinite(batch.energy) & (batch.log_prob.detach() != -torch.inf)
-    return total * weights / torch.where(kept, weights, 0.0).sum(-1, keepdim=True).clamp(min=1e-30)
+    return total * weights / sum_up(torch.where(kept, weights, 0.0)).unsqueeze(-1).clamp(min=1e-30)
 
 
 def _zero(batch: Batch) -> Tensor:
@@ -139,7 +174,7 @@ def _zero(batch: Batch) -> Tensor:
     return 0.0 * torch.where(torch.isfinite(batch.log_prob), batch.log_prob, 0.0).sum(-1)
 
 
-def _left_out(batch: Batch) -> Tensor:
+def _left_out(batch: Batch, sum_up: Total) -> Tensor:
     assert batch.log_prob is not None
     outside = batch.log_prob == -torch.inf
-    return (outside | ~torch.isfinite(batch.energy)).sum(-1)
+    return sum_up((outside | ~torch.isfinite(batch.energy)).long())

@@ -48,14 +48,23 @@ class PathGradientForwardKL:
             gradient: ∂u/∂x at x, same shape; of augmented data that of the augmented energy.
             weights: optional importance weights, ``(..., batch)``.
         """
+        path, log_prob = self.per_sample(flow, x, gradient)
+        return self.combined(path, log_prob, weights), log_prob
+
+    def per_sample(self, flow: Flow, x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Return force · z, whose gradient in the parameters is the path gradient of a sample, and log q(x)."""
         z, log_det = flow.bijection.inverse(x)
         log_prob = flow.corrected(x, flow.base.log_prob(z) + log_det)
         keep = log_prob != -torch.inf
         # A force that is not finite must not reach the gradient of a sample that is left out: 0 · NaN is NaN.
         force = torch.where(keep.unsqueeze(-1), _latent_force(flow, z, x, gradient), 0.0)
-        surrogate = weighted_mean((force * z).sum(-1), weights, keep=keep, total=self.total)
+        return (force * z).sum(-1), log_prob
+
+    def combined(self, path: Tensor, log_prob: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the loss from what `per_sample` gives."""
+        surrogate = weighted_mean(path, weights, keep=log_prob != -torch.inf, total=self.total)
         value = ForwardKL(self.total)(log_prob.detach(), weights)
-        return surrogate - surrogate.detach() + value, log_prob
+        return surrogate - surrogate.detach() + value
 
 
 def _latent_force(flow: Flow, z: Tensor, x: Tensor, gradient: Tensor) -> Tensor:

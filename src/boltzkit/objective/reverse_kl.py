@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from boltzkit.objective.mean import Total, local_total, weighted_mean
+from boltzkit.objective.mean import Order, Total, local_order, local_total, weighted_mean
 
 __all__ = ["ReverseKL"]
 
@@ -20,15 +20,19 @@ class ReverseKL:
     Args:
         drop_highest: how many of the highest energies of a batch to leave out (TA-BG drops 10 to 20), which
             keeps a few clashing structures from ruling the gradient.
+        total: how to sum over the batch; see `weighted_mean`.
+        order: how to rank energies over the batch.
     """
 
     drop_highest: int = 0
     total: Total = local_total
+    order: Order = local_order
 
     def __call__(self, log_prob: Tensor, energy: Tensor) -> Tensor:
         """Return the mean of log q + u over model samples, ``(..., batch) -> (...)``."""
         keep = torch.isfinite(energy)
         if self.drop_highest:
-            ranked = torch.where(keep, energy, torch.inf).argsort(dim=-1).argsort(dim=-1)
-            keep = keep & (ranked < energy.shape[-1] - self.drop_highest)
+            place = self.order(torch.where(keep, energy.detach(), torch.inf))
+            n = self.total(torch.ones_like(place)).unsqueeze(-1)
+            keep = keep & (place < n - self.drop_highest)
         return weighted_mean(log_prob + energy, keep=keep, total=self.total)

@@ -6,6 +6,7 @@ from boltzkit.training.config import TrainingConfig
 from boltzkit.training.gradient_norm import sliding_variance
 from boltzkit.training.loop import Problem, Watch, train
 from boltzkit.training.memory import Memory
+from boltzkit.training.parts import backward_in_parts, refuse_parts
 from boltzkit.training.run_folder import RunFolder, provenance
 from boltzkit.training.state import TrainState
 from boltzkit.training.step import StepInfo, train_step
@@ -19,9 +20,11 @@ __all__ = [
     "TrainState",
     "TrainingConfig",
     "Watch",
+    "backward_in_parts",
     "checkpoints",
     "provenance",
     "read_checkpoint",
+    "refuse_parts",
     "save_checkpoint",
     "save_model",
     "sliding_variance",

@@ -15,7 +15,10 @@ class TrainingConfig(Config):
     steps: int = Field(10_000, ge=1)
     """Gradient steps."""
     batch: int = Field(1024, ge=1)
-    """Samples per step."""
+    """Samples per step, of all ranks together."""
+    accumulate: int = Field(1, ge=1)
+    """Parts that a rank divides its batch into where memory is short; the gradient is that of the whole batch, the
+    centre of the dispersion included, at the price of one more pass through the flow."""
     optimiser: Literal["adam", "adamw"] = "adam"
     """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it."""
     learning_rate: float = Field(1e-3, gt=0)

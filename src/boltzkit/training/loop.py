@@ -12,13 +12,23 @@ from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, TrainingFailed
 from boltzkit.flow import Flow
 from boltzkit.interrupt import stop_requested
-from boltzkit.objective import Batch, Objective
+from boltzkit.objective import Batch, ModelBatch, Objective, counted
+from boltzkit.ranks import (
+    add_over_ranks,
+    by_first_rank,
+    copy_first_rank,
+    is_first_rank,
+    of_first_rank,
+    rank_count,
+    tensors_of_first_rank,
+)
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
 from boltzkit.training.config import TrainingConfig
 from boltzkit.training.gradient_norm import no_norms, summarise_norms
 from boltzkit.training.memory import Memory
 from boltzkit.training.optimiser import learning_rate
+from boltzkit.training.parts import refuse_parts
 from boltzkit.training.run_folder import RunFolder
 from boltzkit.training.state import TrainState
 from boltzkit.training.step import StepInfo, train_step
@@ -37,7 +47,7 @@ class Problem:
         flow: the model at its start.
         objective: what to minimise.
         target: the energy; its evaluation counter is part of the state.
-        batch: step -> data (or model samples); with a state of its own if it is a `Memory`.
+        batch: step -> data (or model samples) of all ranks; with a state of its own if it is a `Memory`.
         reference: step -> a batch of its own for the dispersion, or None to share the data's.
         centre: a learned centre, or None for the batch mean.
         validate: flow -> numbers to log, called in evaluation mode without gradients.
@@ -46,7 +56,7 @@ class Problem:
     flow: Flow
     objective: Objective
     target: Target
-    batch: Callable[[int], Batch]
+    batch: Callable[[int], Batch | ModelBatch]
     reference: Callable[[int], Batch] | None = None
     centre: LearnedCentre | None = None
     validate: Callable[[Flow], dict[str, Tensor]] | None = None
@@ -67,30 +77,56 @@ def train(
 ) -> TrainState:
     """Train to the end, or go on from the folder's last checkpoint. Returns the final state.
 
+    Several ranks (`boltzkit.ranks.join_ranks`) train as one: each does its share, the first reads and writes the
+    folder and calls `watch`, all of them stop at the same step.
+
     Raises:
         Interrupted: a signal asked to stop; the state was saved.
         TrainingFailed: every replica failed too many steps in a row.
     """
+    refuse_parts(problem.flow, config.accumulate)
     memory = problem.batch if isinstance(problem.batch, Memory) else None
     state = TrainState.start(problem.flow, config, problem.centre, memory)
-    if folder is not None and load_checkpoint(folder.checkpoints, state):
+    if _resume(state, folder):
         problem.target.evaluations = state.evaluations
     clock = _Clock()
     with stop_requested() as stopping:
         while state.step < config.steps:
-            reference = None if problem.reference is None else problem.reference(state.step)
-            state, info = train_step(state, problem.objective, config, problem.batch(state.step), reference)
+            with counted(problem.target):
+                reference = None if problem.reference is None else problem.reference(state.step)
+                batch = problem.batch(state.step)
+                state, info = train_step(state, problem.objective, config, batch, reference)
             state.evaluations = problem.target.evaluations
             _report(state, info, problem, config, clock, folder, watch)
             _give_up_if_hopeless(state, info, config)
             due = state.step % config.checkpoint_every == 0 or state.step == config.steps
             # Asked once: a signal between saving and stopping must not stop what was not saved.
-            stop = stopping()
+            stop = add_over_ranks(int(stopping())) > 0
             if folder is not None and (due or stop):
-                save_checkpoint(folder.checkpoints, state)
+                _save(state, folder)
             if stop and state.step < config.steps:
                 raise Interrupted(_farewell(state, config, folder))
     return state
+
+
+def _resume(state: TrainState, folder: RunFolder | None) -> bool:
+    """Go on from the newest checkpoint where there is one: the first rank reads it and tells the others."""
+    if rank_count() == 1:
+        return folder is not None and load_checkpoint(folder.checkpoints, state)
+    found = by_first_rank(lambda: folder is not None and load_checkpoint(folder.checkpoints, state))
+    step, evaluations = of_first_rank([state.step, state.evaluations])
+    # Also at the very start: ranks on different machines may differ in a last bit from then on.
+    tensors = tensors_of_first_rank(state.tensors())
+    if not is_first_rank():
+        state.load(tensors, step, evaluations)
+    return found
+
+
+def _save(state: TrainState, folder: RunFolder) -> None:
+    """Write a checkpoint; all ranks go on from what it holds, as they would from the file."""
+    if is_first_rank():
+        save_checkpoint(folder.checkpoints, state)
+    copy_first_rank(state.learned())
 
 
 def _report(
@@ -122,9 +158,9 @@ def _report(
     line |= {k: v.detach().tolist() for k, v in values.items() if v is not None}
     line |= {"learning_rate": learning_rate(config, state.step - 1), "evaluations": state.evaluations}
     line |= {"seconds": clock.seconds()}
-    if folder is not None:
+    if folder is not None and is_first_rank():
         folder.log(line)
-    if watch is not None:
+    if watch is not None and is_first_rank():
         watch(line, config.steps)
 
 

@@ -15,12 +15,13 @@ import torch
 
 from boltzkit.config import Config
 from boltzkit.errors import UserError
+from boltzkit.ranks import rank_count
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
 from boltzkit.training.checkpoint import set_damaged_aside
 
 __all__ = ["RunFolder", "provenance"]
 
-_BIT_IDENTICAL = ("torch", "threads", "device", "machine")
+_BIT_IDENTICAL = ("torch", "threads", "device", "machine", "ranks")
 """What must be equal for a resumed run to be bit-identical to an uninterrupted one."""
 
 _FIRST_FILES = {"provenance.json", ".provenance.json.partial", ".config.json.partial"}
@@ -53,6 +54,7 @@ class RunFolder:
         then = read_json(self.path / "provenance.json")
         if not isinstance(then, dict):
             raise UserError(f"{self.path}/provenance.json does not say where the run comes from: restore it.")
+        then = {"ranks": 1} | then  # which earlier versions did not write
         return set_damaged_aside(self.checkpoints) + [
             f"{key} was {then.get(key)} and is now {now[key]}: the run goes on, but not bit for bit"
             for key in _BIT_IDENTICAL
@@ -114,6 +116,7 @@ def provenance(seed: int, device: str) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "threads": torch.get_num_threads(),
         "device": device,
+        "ranks": rank_count(),
         "seed": seed,
         "commit": _commit(),
     }

@@ -92,6 +92,11 @@ class TrainState:
         counts["norms"] = self.norms
         return content | {f"counts.{k}": v for k, v in counts.items()}
 
+    def learned(self) -> list[Tensor]:
+        """Return the tensors that steps change in place: weights and statistics, averages, moments."""
+        moments = [value for kept in self._moments() for value in kept.values()]
+        return [*self.modules.state_dict().values(), *self.ema.values(), *moments]
+
     def load(self, tensors: dict[str, Tensor], step: int, evaluations: int) -> None:
         """Continue from the tensors of a checkpoint."""
         self.modules.load_state_dict(_under("modules.", tensors))

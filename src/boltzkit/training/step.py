@@ -5,10 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from boltzkit.objective import Batch, Loss, Objective
+from boltzkit.errors import UserError
+from boltzkit.objective import Batch, Loss, ModelBatch, Objective
+from boltzkit.ranks import average_gradients, rank_count, share
 from boltzkit.training.config import TrainingConfig
 from boltzkit.training.gradient_norm import add_norm
 from boltzkit.training.optimiser import learning_rate
+from boltzkit.training.parts import backward_in_parts
 from boltzkit.training.state import TrainState
 
 __all__ = ["StepInfo", "train_step"]
@@ -27,16 +30,27 @@ def train_step(
     state: TrainState,
     objective: Objective,
     config: TrainingConfig,
-    batch: Batch,
+    batch: Batch | ModelBatch,
     reference: Batch | None = None,
 ) -> tuple[TrainState, StepInfo]:
-    """Take one step. A replica whose loss or gradient is not finite learns nothing from it and is counted."""
-    flow = state.flow.train()
+    """Take one step. A replica whose loss or gradient is not finite learns nothing from it and is counted.
+
+    Where several ranks train, all are given the whole batch and each takes its share; loss, gradient and what follows
+    from them are those of the whole, the same on every rank.
+
+    Args:
+        state: of the training.
+        objective: what to minimise.
+        config: how to descend.
+        batch: data, or model samples yet to be drawn.
+        reference: a batch of its own for the dispersion.
+    """
+    state.flow.train()
     statistics = [value.clone() for value in _statistics(state)]
-    loss = objective(flow, batch, step=state.step, reference=reference, centre=state.centre)
     state.optimiser.zero_grad(set_to_none=True)
-    torch.autograd.backward(loss.total.sum())
-    parameters = list(state.modules.parameters())
+    loss = _backward(state, objective, config, batch, reference)
+    flow, parameters = state.flow, list(state.modules.parameters())
+    average_gradients(parameters)
     norm = _gradient_norm(parameters, len(flow.replicas))
     failed = ~(torch.isfinite(norm) & torch.isfinite(loss.total.detach())).cpu()
     _scale_gradients(parameters, norm, failed, config.clip)
@@ -54,6 +68,36 @@ def train_step(
     state.norms = add_norm(state.norms, norm)
     state.step += 1
     return state, StepInfo(loss, norm, failed)
+
+
+def _backward(
+    state: TrainState,
+    objective: Objective,
+    config: TrainingConfig,
+    batch: Batch | ModelBatch,
+    reference: Batch | None,
+) -> Loss:
+    """Return the loss of the whole batch, and give the parameters the gradient from this rank's share."""
+    flow, step, centre = state.flow, state.step, state.centre
+    if rank_count() > 1:
+        objective = objective.over_ranks()
+        batch = batch.part(_own(batch.size, "training.batch"))
+        reference = None if reference is None else reference.part(_own(reference.size, "reference.batch"))
+    if config.accumulate > 1:
+        parts = config.accumulate
+        return backward_in_parts(flow, objective, batch, parts, step=step, reference=reference, centre=centre)
+    whole = batch.drawn(flow) if isinstance(batch, ModelBatch) else batch
+    loss = objective(flow, whole, step=step, reference=reference, centre=centre)
+    torch.autograd.backward(loss.total.sum())
+    return loss
+
+
+def _own(n: int, setting: str) -> slice:
+    if n < rank_count():
+        raise UserError(
+            f"A batch of {n} cannot be shared by {rank_count()} ranks: raise {setting}, or start fewer."
+        )
+    return share(n)
 
 
 def _gradient_norm(parameters: list[nn.Parameter], replica_axes: int) -> Tensor:

@@ -12,6 +12,7 @@ from boltzkit.energy import Target
 from boltzkit.flow import Flow
 from boltzkit.method.annealing.path import Waypoint
 from boltzkit.randomness import generator
+from boltzkit.ranks import spread_over_ranks
 from boltzkit.weights import LogWeights
 
 __all__ = [
@@ -52,16 +53,20 @@ class Buffer(NamedTuple):
 
 @torch.no_grad()
 def draw_buffer(flow: Flow, target: Target, n: int, seed: int, stage: int) -> Buffer:
-    """Draw n samples and label them: n energy evaluations."""
+    """Draw n samples and label them: n energy evaluations, shared out over ranks."""
     parts = []
     for chunk, start in enumerate(range(0, n, _CHUNK)):
-        with flow.evaluating():
-            own = generator(seed, f"buffer {stage}", chunk)
-            x, log_prob = flow.sample(min(_CHUNK, n - start), own)
-        parts.append((x.cpu(), target(x.double()).cpu().double(), log_prob.cpu().double()))
+        latent = flow.latent(min(_CHUNK, n - start), generator(seed, f"buffer {stage}", chunk))
+        parts.append(spread_over_ranks(partial(_labelled, flow, target), latent))
     x, energy, log_prob = (torch.cat(part) for part in zip(*parts, strict=True))
     good = energy.isfinite() & log_prob.isfinite()
     return Buffer(x[good].float(), energy[good], log_prob[good], n)
+
+
+def _labelled(flow: Flow, target: Target, latent: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    with flow.evaluating():
+        x, log_prob = flow.from_latent(latent)
+    return x.cpu(), target(x.double()).cpu().double(), log_prob.cpu().double()
 
 
 @torch.no_grad()
@@ -69,8 +74,10 @@ def log_prob_of(flow: Flow, x: Tensor) -> Tensor:
     """Return log q of stored samples, in float64; costs no energy evaluation."""
     with flow.evaluating():
         parameter = next(flow.parameters())
-        starts = range(0, len(x), _CHUNK)
-        parts = [flow.log_prob(x[i : i + _CHUNK].to(parameter)).cpu().double() for i in starts]
+        parts = [
+            spread_over_ranks(lambda rows: (flow.log_prob(rows.to(parameter)).cpu().double(),), chunk)[0]
+            for chunk in torch.split(x, _CHUNK)
+        ]
     return torch.cat(parts)
 
 

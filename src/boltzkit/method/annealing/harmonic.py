@@ -14,6 +14,8 @@ from boltzkit.coordinates import InternalCoordinates
 from boltzkit.energy import Target
 from boltzkit.errors import UserError
 from boltzkit.flow import Chain, Flow
+from boltzkit.objective import counted
+from boltzkit.ranks import spread_over_ranks
 
 __all__ = ["HarmonicStart", "coordinates_of", "turning_dims"]
 
@@ -50,7 +52,9 @@ class HarmonicStart(NamedTuple):
         """
         centre = coordinates.inverse(positions.double().unsqueeze(0))[0][0]
         shifts = _SHIFT * torch.eye(coordinates.dim, dtype=torch.float64)
-        slopes = _slopes(coordinates, target, torch.cat([centre + shifts, centre - shifts]))
+        points = torch.cat([centre + shifts, centre - shifts])
+        with counted(target):
+            (slopes,) = spread_over_ranks(lambda y: (_slopes(coordinates, target, y),), points)
         hessian = (slopes[: coordinates.dim] - slopes[coordinates.dim :]) / (2 * _SHIFT)
         stiff = torch.tensor(sorted(set(range(coordinates.dim)) - set(turning_dims(coordinates))))
         block = 0.5 * (hessian + hessian.T)[stiff][:, stiff]

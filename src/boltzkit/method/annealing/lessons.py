@@ -23,6 +23,7 @@ from boltzkit.method.annealing.config import AnnealingConfig
 from boltzkit.method.annealing.path import Waypoint, choose
 from boltzkit.objective import Batch
 from boltzkit.randomness import generator
+from boltzkit.ranks import of_first_rank
 from boltzkit.training import Memory
 
 __all__ = ["AnnealedBatches"]
@@ -149,7 +150,8 @@ class AnnealedBatches(Memory):
             some = self.lesson.part(chosen[:_LOOKED_AT])
             self.lost = lost_share(some, log_prob_of(self.flow, some.x))
         caution = 1.0
-        if self._is_worse(stage, buffer):
+        # Asked of one rank: a last bit must not part them.
+        if of_first_rank(self._is_worse(stage, buffer)):
             self.restarts, caution = self.restarts + 1, 0.5
             self.flow.load_state_dict(self.start)
             # Samples of the spoilt flow are as good as any: only what drew them counts. The newest place is the flow's.
@@ -162,6 +164,7 @@ class AnnealedBatches(Memory):
         self.waypoint = choose(self.config, stage, newest.energy, newest.log_prob, caution)
         if self.config.effective is not None:
             self.waypoint = furthest(weighed, self.waypoint, self.config.effective)
+        self.waypoint = Waypoint(*of_first_rank(list(self.waypoint)))
         self.stage, self.lesson = stage, combine(weighed, self.waypoint)
         self._order = torch.empty(0)
 

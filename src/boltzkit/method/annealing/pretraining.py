@@ -7,7 +7,7 @@ from torch import Tensor
 
 from boltzkit.energy import Target
 from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
-from boltzkit.objective import Batch, ForwardKL, Objective, ReverseKL, draw_batch
+from boltzkit.objective import Batch, ForwardKL, ModelBatch, Objective, ReverseKL
 from boltzkit.randomness import generator
 from boltzkit.training import Problem
 
@@ -53,9 +53,8 @@ def tempered_pretraining(
     """
     target = Tempered(problem.target, temperature)
 
-    def draw(step: int) -> Batch:
-        own = generator(seed, "pretraining batch", step)
-        return draw_batch(problem.flow.train(), target, batch, own)
+    def draw(step: int) -> ModelBatch:
+        return ModelBatch(problem.flow.latent(batch, generator(seed, "pretraining batch", step)), target)
 
     objective = Objective(ReverseKL(drop_highest=dropped))
     return replace(problem, objective=objective, target=target, batch=draw, centre=None)

@@ -10,7 +10,9 @@ from boltzkit.energy import Target
 from boltzkit.ensemble import Ensemble, Subject, draw
 from boltzkit.flow import Flow
 from boltzkit.method.biased.config import ImportanceConfig
+from boltzkit.objective import counted
 from boltzkit.randomness import generator
+from boltzkit.ranks import by_first_rank, is_first_rank, rank_count, spread_over_ranks
 from boltzkit.weights import LogWeights
 
 __all__ = ["held_out_part", "importance_set", "resampled_data"]
@@ -34,12 +36,36 @@ def importance_set(
         folder: of the ensemble; None keeps nothing.
         subject: the molecule.
     """
-    if folder is not None and (folder / "summary.json").is_file():
+    if by_first_rank(lambda: folder is not None and (folder / "summary.json").is_file()):
+        assert folder is not None
         return Ensemble.load(folder)
-    drawn = draw(flow, target, config.samples, seed, subject=subject)
-    if folder is not None:
+    if rank_count() == 1:
+        drawn = draw(flow, target, config.samples, seed, subject=subject)
+    else:
+        drawn = _drawn_together(flow, target, config.samples, seed, subject)
+    if folder is not None and is_first_rank():
         drawn.save(folder)
     return drawn
+
+
+@torch.no_grad()
+def _drawn_together(
+    flow: Flow, target: Target, n: int, seed: int, subject: Subject | None, chunk: int = 10_000
+) -> Ensemble:
+    """Return the samples that `draw` would, each rank with its share of every chunk."""
+
+    def labelled(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        with flow.evaluating():
+            x, log_prob = flow.from_latent(z)
+        return x.cpu(), target(x.double()).cpu(), log_prob.cpu()
+
+    parts = []
+    with counted(target):
+        for index, start in enumerate(range(0, n, chunk)):
+            latent = flow.latent(min(chunk, n - start), generator(seed, "ensemble", index))
+            parts.append(spread_over_ranks(labelled, latent))
+    x, energy, log_prob = (torch.cat(part) for part in zip(*parts, strict=True))
+    return Ensemble.from_samples(x, energy, log_prob, n, target.name, None, subject)
 
 
 def held_out_part(samples: Ensemble, share: float) -> Tensor:

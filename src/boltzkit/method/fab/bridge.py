@@ -9,6 +9,7 @@ from boltzkit.coordinates import InternalCoordinates
 from boltzkit.coordinates.bijection import Bijection
 from boltzkit.energy import Target
 from boltzkit.flow import Chain, Flow
+from boltzkit.ranks import spread_over_ranks
 from boltzkit.simulate import InternalSpace, PlainSpace, Space
 from boltzkit.simulate.space import Evaluated
 
@@ -41,11 +42,15 @@ class Bridge(Space):
     def start(self, n: int, generator: torch.Generator) -> Evaluated:
         """Draw samples of the flow and evaluate both densities: one energy each."""
         with torch.no_grad(), self._flow.evaluating():
-            y = self._inner.sample(n, generator).x
+            latent = self._inner.latent(n, generator)
+            (y,) = spread_over_ranks(lambda z: (self._inner.from_latent(z).x,), latent)
         return self.evaluate(y.unsqueeze(0))
 
     def evaluate(self, y: Tensor) -> Evaluated:
-        """Evaluate a batch: one energy with its gradient each."""
+        """Evaluate a batch: one energy with its gradient each, shared out over ranks."""
+        return Evaluated(*spread_over_ranks(self._evaluated, y, axis=1))
+
+    def _evaluated(self, y: Tensor) -> Evaluated:
         found = self._walls.evaluate(y)
         log_q, slope = self._density(found.y)
         # Beyond the flow's support both densities are zero there; an infinite energy alone refuses the move.

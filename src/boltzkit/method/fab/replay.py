@@ -11,6 +11,7 @@ from boltzkit.method.fab.bridge import Bridge
 from boltzkit.method.fab.config import FabConfig
 from boltzkit.objective import Batch
 from boltzkit.randomness import generator
+from boltzkit.ranks import spread_over_ranks
 from boltzkit.training import Memory
 
 __all__ = ["ReplayBatches"]
@@ -111,9 +112,10 @@ class ReplayBatches(Memory):
     @torch.no_grad()
     def _refresh(self, index: Tensor) -> Tensor:
         """Return weights (q/q_old)^(1−α) of samples, bounded, and bring their entries in the buffer up to date."""
+        parameter = next(self.flow.parameters())
         with self.flow.evaluating():
-            now = (
-                self.flow.log_prob(self._columns["x"][index].to(next(self.flow.parameters()))).cpu().double()
+            (now,) = spread_over_ranks(
+                lambda x: (self.flow.log_prob(x.to(parameter)).cpu().double(),), self._columns["x"][index]
             )
         lost = ~now.isfinite()
         change = (1 - self.config.order) * (now - self._columns["log_prob"][index])
