@@ -1,8 +1,13 @@
 """Sphinx configuration: Markdown pages, and an API reference from the docstrings."""
 
 import re
+import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from error_catalogue import catalogue
 
 project = "boltzkit"
 author = "boltzkit developers"
@@ -68,6 +73,32 @@ def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
         lines[:0] = ["..", ""]
 
 
+_RESULTS = Path(__file__).parents[1] / "results"
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([^):]+)\)")
+_FILE = re.compile(r"\[([^\]]*)\]\(([^)#:][^):]*)\)")
+
+
+def results_for_docs(text: str) -> str:
+    """Fit the page of results in here: pictures from its folder, and files, which are no pages here, by name."""
+    body = text.partition("\n# Results\n")[2]
+    parts = _PICTURE.split(body)
+    for i in range(0, len(parts), 3):
+        parts[i] = _FILE.sub(r"\1 (`results/\2`)", parts[i])
+    pictures = zip(parts[1::3], parts[2::3], strict=True)
+    shown = [f"![{caption}](../results/{path})" for caption, path in pictures]
+    return "".join(part for pair in zip(parts[::3], [*shown, ""], strict=True) for part in pair)
+
+
+def _read(app: Any, docname: str, source: list[str]) -> None:
+    if docname == "results" and (_RESULTS / "README.md").is_file():  # source archives come without results
+        page = results_for_docs((_RESULTS / "README.md").read_text())
+        source[0] = source[0].replace("<!-- results/README.md -->", page)
+    if docname == "errors":
+        page = catalogue(Path(__file__).parents[1] / "src" / "boltzkit")
+        source[0] = source[0].replace("<!-- errors -->", page)
+
+
 def setup(app: Any) -> None:
+    app.connect("source-read", _read)
     # Before napoleon (priority 500), which needs to see our sections as they were written.
     app.connect("autodoc-process-docstring", _process, priority=400)

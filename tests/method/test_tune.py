@@ -31,7 +31,7 @@ def test_a_grid_tries_every_setting_once(tiny, tmp_path):
     assert tuning.best.learning_rate == 1e-2
     assert len(told) == 2
     # Only the scores are kept, not the runs.
-    assert [path.name for path in tmp_path.iterdir()] == ["trials.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "trials.json"]
 
 
 def test_a_score_is_the_mean_validation_nll_over_seeds(tiny, tmp_path):

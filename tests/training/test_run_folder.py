@@ -55,7 +55,7 @@ def test_a_kill_before_the_first_step_does_not_block_the_folder(leftovers, tmp_p
     for name in leftovers:
         (tmp_path / name).write_text("{}")
     assert RunFolder(tmp_path).open(CONFIG, 0, "cpu") == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "provenance.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "config.json", "provenance.json"]
     assert json.loads((tmp_path / "provenance.json").read_text())["device"] == "cpu"
 
 

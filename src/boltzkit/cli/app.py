@@ -17,12 +17,14 @@ from boltzkit.cli.mistakes import sentence
 from boltzkit.cli.refine import refine
 from boltzkit.cli.report import report
 from boltzkit.cli.reproduce import reproduce
+from boltzkit.cli.results import results
 from boltzkit.cli.run import run
 from boltzkit.cli.sample import sample
 from boltzkit.cli.simulate import simulate
 from boltzkit.cli.train import train
 from boltzkit.cli.tune import tune
 from boltzkit.errors import Interrupted, UserError
+from boltzkit.interrupt import sigterm_as_ctrl_c
 
 __all__ = ["app", "main"]
 
@@ -63,6 +65,7 @@ VERBS: tuple[Callable[..., int | None], ...] = (
     simulate,
     label,
     reproduce,
+    results,
     benchmark,
     doctor,
 )
@@ -74,7 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; a bug keeps its traceback."""
     _replace_symbols_the_terminal_lacks()
     try:
-        code = app(sys.argv[1:] if argv is None else argv, exit_on_error=False, print_error=False)
+        with sigterm_as_ctrl_c():
+            code = app(sys.argv[1:] if argv is None else argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has left. Python would complain once more when it flushes stdout at exit.

@@ -2,37 +2,41 @@
 
 import os
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from boltzkit.errors import UserError
+from boltzkit.storage import disk_errors_explained
 
 __all__ = ["FolderLock", "sole_writer"]
 
 
 class FolderLock:
-    """An exclusive lock on a folder, held from construction to `release`."""
+    """An exclusive lock on a folder, held from construction to `release`, or for as long as somebody has it."""
 
     def __init__(self, folder: Path) -> None:
         import fcntl  # Unix only; reading datasets works without
 
-        self._handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        with disk_errors_explained(folder):
+            handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(self._handle, 20).decode(errors="replace").strip() or "unknown"
-            os.close(self._handle)
+            holder = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
+            os.close(handle)
             raise UserError(
                 f"{folder} is being written by another process (number {holder}): wait until it has finished, or "
                 "choose another folder with --out."
             ) from error
-        os.ftruncate(self._handle, 0)
-        os.write(self._handle, str(os.getpid()).encode())
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        self._close = weakref.finalize(self, os.close, handle)
 
     def release(self) -> None:
         """Let others write."""
-        os.close(self._handle)
+        self._close()
 
 
 @contextmanager
@@ -45,7 +49,8 @@ def sole_writer(folder: Path, patience: float = 60.0) -> Iterator[None]:
         folder: what only one process may write.
         patience: seconds to wait for another one.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with disk_errors_explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + patience
     while True:
         try:

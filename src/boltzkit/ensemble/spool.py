@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from boltzkit.data.lock import sole_writer
 from boltzkit.errors import Interrupted
 from boltzkit.flow.flow import Flow
 from boltzkit.interrupt import stop_requested
@@ -42,8 +43,9 @@ class Spool:
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        for other in self._root.glob("*"):
-            if other != self._folder:
+        self._open.enter_context(sole_writer(self._root, patience=0))
+        for other in self._root.iterdir():
+            if other.is_dir() and other != self._folder:
                 shutil.rmtree(other)
         self._stopping = self._open.enter_context(stop_requested())
         return self

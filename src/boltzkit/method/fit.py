@@ -47,19 +47,19 @@ def fit(
         tell: called with sentences on what happens between the stages of a run.
     """
     check_config(config)
-    folder = RunFolder(Path(out))
     if not is_first_rank():
         watch = tell = None
-    if config.importance is not None:
-        return _fit_refined(config, folder, watch, tell)
-    # The problem first: bad data must not leave a half-made folder behind.
-    problem = build_problem((config,), batched=False)
-    remarks = _open(folder, config, config)
-    _pretrain(config, problem, folder, watch)
-    state = train(problem, config.training, folder, watch)
-    if config.annealing is not None:
-        remarks = remarks + by_first_rank(lambda: alarms(folder.metrics()))
-    return _trained(state, config, folder), remarks
+    with RunFolder(Path(out)) as folder:
+        if config.importance is not None:
+            return _fit_refined(config, folder, watch, tell)
+        # The problem first: bad data must not leave a half-made folder behind.
+        problem = build_problem((config,), batched=False)
+        remarks = _open(folder, config, config)
+        _pretrain(config, problem, folder, watch)
+        state = train(problem, config.training, folder, watch)
+        if config.annealing is not None:
+            remarks = remarks + by_first_rank(lambda: alarms(folder.metrics()))
+        return _trained(state, config, folder), remarks
 
 
 def _open(folder: RunFolder, content: Config, config: RunConfig) -> list[str]:
@@ -117,9 +117,9 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
         first = harmonic_pretraining(problem, start, batch, seed)
     else:
         first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)
-    below = RunFolder(folder.path / "pretraining")
-    _open(below, config, config)
-    train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)
+    with RunFolder(folder.path / "pretraining") as below:
+        _open(below, config, config)
+        train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)
 
 
 class SideBySide(Config):
@@ -143,12 +143,11 @@ def fit_side_by_side(
     if not isinstance(configs[0].flow, RealNVPConfig) or _learns_from_buffers(configs[0]):
         return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
-    folder = None
-    if out is not None:
-        folder = RunFolder(out)
+    if out is None:
+        return models_of(train(problem, configs[0].training, None, watch), tuple(configs))
+    with RunFolder(out) as folder:
         _open(folder, SideBySide(runs=tuple(configs)), configs[0])
-    state = train(problem, configs[0].training, folder, watch)
-    return models_of(state, tuple(configs))
+        return models_of(train(problem, configs[0].training, folder, watch), tuple(configs))
 
 
 def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | None) -> list[Model]:

@@ -87,6 +87,19 @@ def tune(
             are the same.
     """
     settings = _grid(config, options)
+    with sole_writer(out, patience=0):
+        return _tune(config, options, settings, out, watch, tell, workers)
+
+
+def _tune(
+    config: RunConfig,
+    options: TuneConfig,
+    settings: list[tuple[float, float]],
+    out: Path,
+    watch: Watch | None,
+    tell: Tell,
+    workers: Workers | None,
+) -> Tuning:
     store = _Store(out, config, options)
     trials: list[Trial] = []
     for number, share in enumerate(options.rungs):

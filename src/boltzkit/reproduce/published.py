@@ -4,8 +4,21 @@ NLL in the published convention, ESS in percent, Ramachandran and TICA divergenc
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-__all__ = ["BIASED", "CARTESIAN", "LD_VARIANTS", "UNBIASED", "VARIATIONAL", "Numbers"]
+__all__ = [
+    "BIASED",
+    "CARTESIAN",
+    "FLOWS",
+    "LD_VARIANTS",
+    "SYSTEMS",
+    "TRAINING_TIMES",
+    "UNBIASED",
+    "VARIATIONAL",
+    "Numbers",
+    "PublishedFlow",
+    "PublishedTime",
+]
 
 Numbers = Mapping[str, tuple[float, float]]
 
@@ -153,3 +166,49 @@ VARIATIONAL: Mapping[str, Mapping[int, Mapping[str, Numbers]]] = {
     },
 }  # fmt: skip
 """Training without data: molecule, energy evaluations, method; at 10⁶ only an ESS is published, without a spread."""
+
+
+@dataclass(frozen=True)
+class PublishedFlow:
+    """A flow of the paper: its size, and samples with weights per hour of an A100 with 80 GB, where told."""
+
+    parameters: int
+    per_hour: float | None = None
+
+
+FLOWS: Mapping[str, PublishedFlow] = {
+    "RealNVP, Gaussian mixture": PublishedFlow(403_230),
+    "spline flow, alanine dipeptide": PublishedFlow(7_421_512, 2.8e8),
+    "spline flow, alanine hexapeptide": PublishedFlow(12_124_616, 1.1e8),
+    "TarFlow, alanine dipeptide": PublishedFlow(12_668_952, 2.8e7),
+}
+"""Sizes and speeds by the names that ``boltzkit benchmark inference`` uses."""
+
+
+@dataclass(frozen=True)
+class PublishedTime:
+    """How long one training of the paper takes on an A100 with 40 GB, without evaluation."""
+
+    system: str
+    method: str
+    steps: int
+    hours: float
+
+
+TRAINING_TIMES: Mapping[str, PublishedTime] = {
+    "gmm": PublishedTime("Gaussian mixture", "unbiased data", 10_000, 4 / 60),
+    "aldp-unbiased": PublishedTime("alanine dipeptide", "unbiased data", 250_000, 11.8),
+    "hexa-unbiased": PublishedTime("alanine hexapeptide", "unbiased data", 250_000, 17.3),
+    "aldp-biased": PublishedTime("alanine dipeptide", "biased data", 250_000, 12.6),
+    "aldp-variational": PublishedTime("alanine dipeptide", "CMT, 10⁷ evaluations", 400_000, 17.9),
+    "hexa-variational": PublishedTime("alanine hexapeptide", "CMT, 10⁸ evaluations", 800_000, 53.0),
+    "aldp-cartesian": PublishedTime("alanine dipeptide", "TarFlow, unbiased data", 400_000, 18.6),
+}
+"""Training times by the experiment that repeats them."""
+
+SYSTEMS: Mapping[str, tuple[int, str, str, str]] = {
+    "alanine-dipeptide": (22, "ACE-ALA-NME", "Amber ff96 with OBC1", "none"),
+    "alanine-dipeptide-cartesian": (22, "ACE-ALA-NME", "Amber ff99SB-ILDN with Amber99 OBC", "none"),
+    "alanine-hexapeptide": (62, "ACE-5·ALA-NME", "Amber ff99SB-ILDN with Amber99 OBC", "bonds of hydrogens"),
+}
+"""Atoms, sequence, force field and constraints by the name of the molecule."""

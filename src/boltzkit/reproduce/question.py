@@ -8,7 +8,7 @@ from typing import Any
 from boltzkit.config import Config
 from boltzkit.method import RunConfig, TuneConfig
 
-__all__ = ["question", "same_question"]
+__all__ = ["question", "same_question", "without_data"]
 
 
 _PLACES = (
@@ -38,6 +38,17 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
     return _is_same(RunConfig, config, stored.get("config")) and _is_same(
         TuneConfig, tuning, stored.get("tuning")
     )
+
+
+def without_data(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a question that names no dataset and no flow, to compare settings alone."""
+    config = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in content["config"].items()
+    }
+    for group, key in _PLACES:
+        if isinstance(config.get(group), dict) and key in config[group]:
+            config[group][key] = None
+    return {**content, "config": config}
 
 
 def _is_same(kind: type[Config], asked: Any, stored: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from boltzkit.data.lock import sole_writer
 from boltzkit.reproduce.budget import estimate
 from boltzkit.reproduce.cell import Tell, stored_result
 from boltzkit.reproduce.experiment import Experiment, finished
@@ -24,6 +25,12 @@ def run_experiment(experiment: Experiment, out: Path, workers: int | WorkerOptio
         workers: so many processes of this machine, or where else.
         tell: called with a line at a time.
     """
+    with sole_writer(out, patience=0):
+        _run(experiment, out, workers, tell)
+    return out / "report.html"
+
+
+def _run(experiment: Experiment, out: Path, workers: int | WorkerOptions, tell: Tell) -> None:
     if experiment.prepare is not None:
         experiment.prepare(tell)
     cells = experiment.cells()
@@ -39,4 +46,3 @@ def run_experiment(experiment: Experiment, out: Path, workers: int | WorkerOptio
         found = finished(experiment, out)
         if found:
             write_report(experiment, found, out)
-    return out / "report.html"

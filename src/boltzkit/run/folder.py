@@ -15,6 +15,9 @@ __all__ = ["AnswerFolder"]
 
 C = TypeVar("C", bound=Config)
 
+_FIRST_FILES = {".lock", "molecule", ".request.json.partial"}
+"""What a run that was killed before its request was complete leaves behind."""
+
 
 @dataclass(frozen=True)
 class AnswerFolder:
@@ -56,14 +59,14 @@ class AnswerFolder:
         stored = self.path / "request.json"
         content = json.loads(request.model_dump_json())
         if stored.is_file():
-            if read_json(stored) != content:
+            if not request.is_stored_as(read_json(stored)):
                 raise UserError(
                     f"{self.path} holds the answer to another question: choose another folder with --out, or repeat "
                     "the options it was started with."
                 )
             # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
             return load_molecule(self.molecule, _name(request.molecule))
-        if self.path.is_dir() and any(self.path.iterdir()):
+        if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
             raise UserError(
                 f"{self.path} is not empty and holds no answer: choose another folder with --out."
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
+from boltzkit.data.lock import sole_writer
 from boltzkit.ensemble import Ensemble, draw_into
 from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
@@ -24,7 +25,7 @@ Tell = Callable[[str], None]
 
 _SAMPLES_PER_MINUTE = 20_000
 _FEWEST_SAMPLES = 100_000
-_FAIR = 5_000
+_FAIR = 1_000
 """Effective frames from which weighted ones teach better than importance samples of a flow that learned them all."""
 
 
@@ -66,8 +67,15 @@ def find(request: Request, folder: AnswerFolder, tell: Tell, watch: Watch | None
         tell: told what happens.
         watch: follows the training.
     """
-    started = time.monotonic()
     molecule = folder.open(request)
+    with sole_writer(folder.path, patience=0):
+        return _find(request, folder, molecule, tell, watch)
+
+
+def _find(
+    request: Request, folder: AnswerFolder, molecule: Molecule, tell: Tell, watch: Watch | None
+) -> Found:
+    started = time.monotonic()
     plan = folder.stored("plan.json", Plan)
     if plan is None:
         plan = make_plan(request, molecule, _bias(request))

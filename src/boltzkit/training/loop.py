@@ -157,6 +157,8 @@ def _report(
     line: dict[str, Any] = {"step": state.step}
     line |= {k: v.detach().tolist() for k, v in values.items() if v is not None}
     line |= {"learning_rate": learning_rate(config, state.step - 1), "evaluations": state.evaluations}
+    if state.parts > config.accumulate:
+        line["parts"] = state.parts  # memory ran out
     line |= {"seconds": clock.seconds()}
     if folder is not None and is_first_rank():
         folder.log(line)

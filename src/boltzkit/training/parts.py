@@ -17,12 +17,24 @@ from boltzkit.flow.conditioner import NormalisedTanh
 from boltzkit.objective import Batch, Loss, ModelBatch, Objective, PathGradientForwardKL
 from boltzkit.ranks import share
 
-__all__ = ["backward_in_parts", "refuse_parts"]
+__all__ = ["backward_in_parts", "can_be_divided", "ran_out_of_memory", "refuse_parts"]
+
+
+def can_be_divided(flow: Flow) -> bool:
+    """Tell whether a flow takes samples one by one; one that normalises over a batch does not."""
+    return not any(isinstance(module, NormalisedTanh) for module in flow.modules())
+
+
+def ran_out_of_memory(error: Exception) -> bool:
+    """Tell whether that is what an error says: torch has a class for it on GPUs, but only a sentence on CPUs."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)
 
 
 def refuse_parts(flow: Flow, parts: int) -> None:
     """Refuse to divide the batches of a flow that normalises over them."""
-    if parts > 1 and any(isinstance(module, NormalisedTanh) for module in flow.modules()):
+    if parts > 1 and not can_be_divided(flow):
         raise UserError(
             "Batches of a RealNVP with batch normalisation cannot be divided, since samples see each other: set "
             "training.accumulate=1, or flow.hidden to one layer."

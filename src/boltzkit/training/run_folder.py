@@ -9,11 +9,12 @@ import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from boltzkit.config import Config
+from boltzkit.data.lock import FolderLock
 from boltzkit.errors import UserError
 from boltzkit.ranks import rank_count
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
@@ -24,16 +25,32 @@ __all__ = ["RunFolder", "provenance"]
 _BIT_IDENTICAL = ("torch", "threads", "device", "machine", "ranks")
 """What must be equal for a resumed run to be bit-identical to an uninterrupted one."""
 
-_FIRST_FILES = {"provenance.json", ".provenance.json.partial", ".config.json.partial"}
+_FIRST_FILES = {".lock", "provenance.json", ".provenance.json.partial", ".config.json.partial"}
 """What a run that was killed before its configuration was complete leaves behind."""
 
 
 class RunFolder:
-    """One run on disk. The same configuration opens it again and goes on; another one is refused."""
+    """One run on disk. The same configuration opens it again and goes on; another one is refused.
+
+    An open folder is locked: no other process may write to it until this one closes it, or ends however it ends.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._last_logged = -1
+        self._lock: FolderLock | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def open(self, config: Config, seed: int, device: str) -> list[str]:
         """Create the folder or join it; return what may make a resumed run differ in its last bits."""
@@ -41,10 +58,12 @@ class RunFolder:
         if not (self.path / "config.json").is_file():
             if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
                 raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
+            self._take()
             # The configuration last: a folder that has one is a complete run, whenever a kill came.
             write_json(self.path / "provenance.json", now)
             write_json(self.path / "config.json", json.loads(config.model_dump_json()))
             return []
+        self._take()
         if not config.is_stored_as(read_json(self.path / "config.json")):
             raise UserError(
                 f"{self.path} holds a run with other settings: choose another folder with --out, "
@@ -60,6 +79,12 @@ class RunFolder:
             for key in _BIT_IDENTICAL
             if then.get(key) != now[key]
         ]
+
+    def _take(self) -> None:
+        if self._lock is None:
+            with disk_errors_explained(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(self.path)
 
     @property
     def checkpoints(self) -> Path:

@@ -29,6 +29,8 @@ class TrainState:
         norms: moments of the gradient norm since the last line of metrics, ``(*replicas, 3)``.
         evaluations: energy evaluations spent so far.
         memory: buffers that batches come from, None where they follow from the step alone.
+        parts: into how many a batch is divided; more than was asked for where memory ran out. Not part of a checkpoint:
+            the next machine may have more.
     """
 
     modules: nn.ModuleDict
@@ -41,6 +43,7 @@ class TrainState:
     step: int = 0
     evaluations: int = 0
     memory: Memory | None = None
+    parts: int = 1
     _names: list[str] = field(default_factory=list)
 
     @classmethod

@@ -11,7 +11,7 @@ from boltzkit.ranks import average_gradients, rank_count, share
 from boltzkit.training.config import TrainingConfig
 from boltzkit.training.gradient_norm import add_norm
 from boltzkit.training.optimiser import learning_rate
-from boltzkit.training.parts import backward_in_parts
+from boltzkit.training.parts import backward_in_parts, can_be_divided, ran_out_of_memory
 from boltzkit.training.state import TrainState
 
 __all__ = ["StepInfo", "train_step"]
@@ -48,7 +48,7 @@ def train_step(
     state.flow.train()
     statistics = [value.clone() for value in _statistics(state)]
     state.optimiser.zero_grad(set_to_none=True)
-    loss = _backward(state, objective, config, batch, reference)
+    loss = _backward_in_memory(state, objective, config, batch, reference, statistics)
     flow, parameters = state.flow, list(state.modules.parameters())
     average_gradients(parameters)
     norm = _gradient_norm(parameters, len(flow.replicas))
@@ -70,12 +70,45 @@ def train_step(
     return state, StepInfo(loss, norm, failed)
 
 
-def _backward(
+def _backward_in_memory(
     state: TrainState,
     objective: Objective,
     config: TrainingConfig,
     batch: Batch | ModelBatch,
     reference: Batch | None,
+    statistics: list[Tensor],
+) -> Loss:
+    """Do as `_backward`; where memory runs out, from then on with the batch in twice as many parts."""
+    state.parts = max(state.parts, config.accumulate)
+    while True:
+        try:
+            return _backward(state, objective, batch, reference)
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out_of_memory(error):
+                raise
+            _refuse_to_divide(state, batch.size, error)
+        # Outside the handler, whose error keeps the tensors of the attempt alive.
+        state.parts *= 2
+        state.optimiser.zero_grad(set_to_none=True)
+        _put_back(_statistics(state), statistics, torch.ones_like(state.failed, dtype=torch.bool))
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _refuse_to_divide(state: TrainState, size: int, error: Exception) -> None:
+    if rank_count() > 1:  # the others are in the middle of the same batch, and cannot know
+        advice = "set training.accumulate to twice what it is, or start more ranks"
+    elif state.parts >= size:
+        advice = "even one sample is too much for it; take a smaller flow"
+    elif not can_be_divided(state.flow):
+        advice = "lower training.batch"
+    else:
+        return
+    raise UserError(f"Memory ran out in step {state.step + 1}, with a batch of {size}: {advice}.") from error
+
+
+def _backward(
+    state: TrainState, objective: Objective, batch: Batch | ModelBatch, reference: Batch | None
 ) -> Loss:
     """Return the loss of the whole batch, and give the parameters the gradient from this rank's share."""
     flow, step, centre = state.flow, state.step, state.centre
@@ -83,8 +116,7 @@ def _backward(
         objective = objective.over_ranks()
         batch = batch.part(_own(batch.size, "training.batch"))
         reference = None if reference is None else reference.part(_own(reference.size, "reference.batch"))
-    if config.accumulate > 1:
-        parts = config.accumulate
+    if (parts := state.parts) > 1:
         return backward_in_parts(flow, objective, batch, parts, step=step, reference=reference, centre=centre)
     whole = batch.drawn(flow) if isinstance(batch, ModelBatch) else batch
     loss = objective(flow, whole, step=step, reference=reference, centre=centre)

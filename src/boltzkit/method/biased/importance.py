@@ -7,7 +7,7 @@ from torch import Tensor
 
 from boltzkit.data import LabelledData
 from boltzkit.energy import Target
-from boltzkit.ensemble import Ensemble, Subject, draw
+from boltzkit.ensemble import Ensemble, Subject, draw_into
 from boltzkit.flow import Flow
 from boltzkit.method.biased.config import ImportanceConfig
 from boltzkit.objective import counted
@@ -39,10 +39,9 @@ def importance_set(
     if by_first_rank(lambda: folder is not None and (folder / "summary.json").is_file()):
         assert folder is not None
         return Ensemble.load(folder)
-    if rank_count() == 1:
-        drawn = draw(flow, target, config.samples, seed, subject=subject)
-    else:
-        drawn = _drawn_together(flow, target, config.samples, seed, subject)
+    if rank_count() == 1 and folder is not None:
+        return draw_into(folder, flow, target, seed, samples=config.samples, subject=subject)
+    drawn = _drawn_together(flow, target, config.samples, seed, subject)
     if folder is not None and is_first_rank():
         drawn.save(folder)
     return drawn
