@@ -4,16 +4,16 @@ The numbers of faults are small, so that all of this fits a test run; ``BOLTZKIT
 stress``).
 """
 
+import functools
 import hashlib
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,10 @@ SCENARIOS = (
     Scenario("tune", "tune gmm --learning-rates 1e-3,1e-2", SHORT + REALNVP),
     Scenario("reproduce gmm", "reproduce gmm --scale demo --workers 1"),
     Scenario("run", "run alanine-dipeptide --minutes 0.001 --effective 300"),
+)
+
+SHORTEST = tuple(
+    scenario for scenario in SCENARIOS if scenario.words.split()[0] in ("label", "sample", "tune")
 )
 
 
@@ -267,18 +271,30 @@ class Trial:
         return True
 
 
-@pytest.fixture(params=SCENARIOS, ids=lambda scenario: scenario.name, scope="module")
-def trial(
-    request: pytest.FixtureRequest,
-    launcher: Launcher,
-    inputs: dict[str, str],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Trial]:
-    root = tmp_path_factory.mktemp("trial")
-    made = Trial(request.param, launcher, inputs, root)
-    made.measure()
-    yield made
-    shutil.rmtree(root)
+@pytest.fixture(scope="session")
+def trials(
+    launcher: Launcher, inputs: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Scenario], Trial]:
+    """Return the trial of a scenario, which is measured when it is first asked for."""
+
+    @functools.cache
+    def trial_of(scenario: Scenario) -> Trial:
+        made = Trial(scenario, launcher, inputs, tmp_path_factory.mktemp("trial"))
+        made.measure()
+        return made
+
+    return trial_of
+
+
+@pytest.fixture(params=SCENARIOS, ids=lambda scenario: scenario.name)
+def trial(request: pytest.FixtureRequest, trials: Callable[[Scenario], Trial]) -> Trial:
+    return trials(request.param)
+
+
+@pytest.fixture(params=SCENARIOS if TIMES > 1 else SHORTEST, ids=lambda scenario: scenario.name)
+def short_trial(request: pytest.FixtureRequest, trials: Callable[[Scenario], Trial]) -> Trial:
+    """Every command when time does not matter, the quick ones otherwise."""
+    return trials(request.param)
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from openmm import app, unit
 
 import boltzkit as bk
 
-WINDOWS, FRAMES, EVERY, FORCE_CONSTANT = 24, 1000, 25, 60.0
+WINDOWS, FRAMES, EVERY, FORCE_CONSTANT = 24, 4000, 50, 60.0
 PHI = (4, 6, 8, 14)
 
 
 def simulate(molecule: bk.Molecule, centre: float, seed: int, path: Path) -> None:
-    """Run one window, 25 ps after 5 ps of equilibration, and store a frame every 25 fs."""
+    """Run one window, 200 ps after 5 ps of equilibration, and store a frame every 50 fs."""
     system = openmm.XmlSerializer.deserialize(openmm.XmlSerializer.serialize(molecule.system))
     bias = openmm.CustomTorsionForce("k/2*d^2; d=min(abs(theta-s), 6.283185307179586-abs(theta-s))")
     bias.addGlobalParameter("k", FORCE_CONSTANT)

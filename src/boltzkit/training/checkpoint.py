@@ -19,6 +19,7 @@ from boltzkit.training.state import TrainState
 
 __all__ = [
     "checkpoints",
+    "drop_old",
     "load_checkpoint",
     "read_checkpoint",
     "save_checkpoint",
@@ -35,12 +36,19 @@ _MODEL = "model"
 def save_checkpoint(folder: Path, state: TrainState, keep: int = 2) -> Path:
     """Write ``step-XXXXXXXX/`` with state.safetensors and state.json, then drop all but the newest `keep`."""
     path = _write(folder, state.tensors(), {"step": state.step, "evaluations": state.evaluations})
-    kept = checkpoints(folder)[-keep:]
-    # Everything else, also what a kill left half written or half deleted.
-    for old in [*folder.glob("step-*"), *folder.glob(".step-*")]:
-        if old not in kept:
-            shutil.rmtree(old)
+    drop_old(folder, keep)
     return path
+
+
+def drop_old(folder: Path, keep: int = 2) -> None:
+    """Remove all checkpoints but the newest `keep`, and what a kill left half written or half deleted."""
+    for rest in folder.glob(".step-*"):
+        shutil.rmtree(rest)
+    kept = checkpoints(folder)[-keep:]
+    for old in folder.glob("step-*"):
+        if old not in kept:
+            # Under a name that nobody takes for a checkpoint, in case the removal is cut short.
+            shutil.rmtree(old.rename(old.with_name(f".{old.name}.dropped")))
 
 
 def save_model(

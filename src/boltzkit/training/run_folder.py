@@ -18,7 +18,7 @@ from boltzkit.data.lock import FolderLock
 from boltzkit.errors import UserError
 from boltzkit.ranks import rank_count
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
-from boltzkit.training.checkpoint import set_damaged_aside
+from boltzkit.training.checkpoint import drop_old, set_damaged_aside
 
 __all__ = ["RunFolder", "provenance"]
 
@@ -74,7 +74,9 @@ class RunFolder:
         if not isinstance(then, dict):
             raise UserError(f"{self.path}/provenance.json does not say where the run comes from: restore it.")
         then = {"ranks": 1} | then  # which earlier versions did not write
-        return set_damaged_aside(self.checkpoints) + [
+        remarks = set_damaged_aside(self.checkpoints)
+        drop_old(self.checkpoints)
+        return remarks + [
             f"{key} was {then.get(key)} and is now {now[key]}: the run goes on, but not bit for bit"
             for key in _BIT_IDENTICAL
             if then.get(key) != now[key]
