@@ -37,7 +37,7 @@ def test_train_tells_what_it_does_and_what_comes_next(cli, tmp_path, tiny_settin
         assert word in ending.out
     assert next_command(ending.out) == ["boltzkit", "evaluate", str(out)]
     assert {path.name for path in out.iterdir()} == {
-        "config.json", "provenance.json", "metrics.jsonl", "checkpoints"
+        ".lock", "config.json", "provenance.json", "metrics.jsonl", "checkpoints"
     }  # fmt: skip
 
 

@@ -77,6 +77,10 @@ def shrink() -> None:
     plan._BATCH = 64
     plan.flow_for = lambda n_atoms: SPLINE_PRESETS["tiny"]
     stages._FEWEST_SAMPLES = 400
+    whole = gmm.gmm()
+    small_flow = ["flow.layers=2", "flow.hidden=[8, 8]", "data.validation_samples=100"]
+    judged = ["evaluation.samples=2000", "evaluation.test_samples=500"]
+    gmm.gmm = lambda: whole.with_overrides([*small_flow, *judged])
     gmm.SCALES["demo"] = gmm.Scale({40: None}, ("forward-kl", "ldr-l1"), seeds=(0, 1), steps=200)
 
 
