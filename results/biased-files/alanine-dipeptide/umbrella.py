@@ -1,6 +1,6 @@
 """Umbrella windows along phi of alanine dipeptide by plain OpenMM: one DCD file each, and umbrella.toml.
 
-    $ python umbrella.py windows
+Run it with the folder to fill: ``python umbrella.py windows``.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Umbrella windows of the chain by plain OpenMM, as any user would have them: one DCD file each, and umbrella.toml.
 
-    $ python umbrella.py windows
+Run it with the folder to fill: ``python umbrella.py windows``.
 """
 
 import math
