@@ -108,7 +108,7 @@ _TUNING_BY_SIZE = {
 10,000 samples a step costs six times as much and hardly overfits, and 1,500 steps tell enough."""
 
 SCALES = {
-    "demo": Scale({500: None}, ("forward-kl", "ldr-l1"), seeds=(0, 1, 2), steps=1000),
+    "demo": Scale({500: None}, ("forward-kl", "ldr-l1"), seeds=(0, 1, 2), steps=800),
     "laptop": Scale({500: None, 1000: None}, tuple(METHODS), seeds=(0, 1), steps=4000),
     "paper": Scale(_TUNING_BY_SIZE, tuple(METHODS), seeds=(10, 11, 12, 13), steps=10_000),
 }
