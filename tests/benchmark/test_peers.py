@@ -10,12 +10,13 @@ from boltzkit.benchmark import benchmark_peers
 from boltzkit.benchmark.peer_flows import PEERS, Lesson, Peer, Trained, normflows_flow, zuko_flow
 from boltzkit.benchmark.peers import OWN, TASKS, Task, _lesson, _task
 from boltzkit.errors import UserError
-from boltzkit.flow import RealNVPConfig
+from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import Model, gmm
 from boltzkit.method.source import training_data
 from boltzkit.method.system import build_energy
 
-SMALL = gmm().model_copy(update={"flow": RealNVPConfig(layers=2, hidden=(8, 8))})
+REALNVP, SPLINES = RealNVPConfig(layers=2, hidden=(8, 8)), SplineFlowConfig(pairs=1, hidden=(8, 8))
+SMALL = gmm().model_copy(update={"flow": REALNVP})
 
 
 def exact(lesson: Lesson) -> Trained:
@@ -30,9 +31,10 @@ def exact(lesson: Lesson) -> Trained:
 
 
 def test_a_perfect_contender_has_no_gap_and_full_ess(tmp_path):
-    tasks = {"gmm": _task("mixture", SMALL, 4, 20)}
+    tasks = {"gmm": _task("mixture", SMALL, REALNVP, SPLINES, 4, 20)}
     result = benchmark_peers((0, 1), tasks, {"exact": Peer("the target itself", exact)}, samples=2000)
-    assert [one.contender for one in result.results[:3]] == [OWN, f"{OWN} with LDR-L1", "exact"]
+    rows = [OWN, f"{OWN} with LDR-L1", f"{OWN}, splines", f"{OWN}, splines with LDR-L1", "exact"]
+    assert [one.contender for one in result.results[:5]] == rows
     for one in result.of("gmm", "exact"):
         assert one.nll_gap == pytest.approx(0.0, abs=1e-6)
         assert one.ess == pytest.approx(1.0, abs=1e-6)
@@ -41,7 +43,7 @@ def test_a_perfect_contender_has_no_gap_and_full_ess(tmp_path):
     assert result.ratio("gmm", OWN) == 1.0
     result.write(tmp_path)
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert len(rows) == 6
+    assert len(rows) == 10
     assert "4 steps of 20" in (tmp_path / "table.md").read_text()
 
 
@@ -68,6 +70,13 @@ def test_peers_are_of_the_same_size(build, task: Task):
     assert flow.log_prob(x).isfinite().all()
     drawn, log_prob = flow.sample(5)
     torch.testing.assert_close(flow.log_prob(drawn), log_prob, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.title)
+def test_both_flows_of_a_task_are_of_the_same_size(task: Task):
+    other = task.config.model_copy(update={"flow": task.splines})
+    sizes = [sum(p.numel() for p in Model.untrained(c).flow.parameters()) for c in (task.config, other)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.03)
 
 
 @pytest.mark.parametrize("name", PEERS)

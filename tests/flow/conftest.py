@@ -10,7 +10,8 @@ from boltzkit.coordinates import Bijection
 from boltzkit.flow import AffineCoupling, Chain, Conditioner, RealNVPConfig, build_realnvp
 from boltzkit.flow.conditioner import NormalisedTanh
 from boltzkit.flow.spline_coupling import SplineCoupling
-from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_bijection
+from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_euclidean_spline_flow, build_spline_bijection
+from boltzkit.flow.stretch import Stretch
 from boltzkit.randomness import generator
 
 SPLITS = {"2": ([0], [1]), "3": ([0, 2], [1]), "4-reversed": ([3, 1], [2, 0]), "5": ([4], [2, 0, 3, 1])}
@@ -55,6 +56,12 @@ def spline_flow() -> Bijection:
     return randomised(build_spline_bijection(SPLINE_PRESETS["tiny"], kinds, 0, circular=circular))
 
 
+def euclidean_spline() -> Bijection:
+    # A reach that some of the points lie beyond.
+    config = SPLINE_PRESETS["tiny"].model_copy(update={"reach": 2.0})
+    return randomised(build_euclidean_spline_flow(config, 4, 0)).bijection
+
+
 BIJECTIONS: dict[str, tuple[int, Callable[[], Bijection]]] = {
     **{f"coupling-{split}": (int(split[0]), lambda s=split: coupling(s)) for split in SPLITS},
     "chain-of-one": (3, lambda: Chain([coupling("3")])),
@@ -65,6 +72,8 @@ BIJECTIONS: dict[str, tuple[int, Callable[[], Bijection]]] = {
         for dim in (2, 3, 5)
         for mode in ("batch", "running")
     },
+    "stretch": (3, lambda: Stretch(2.5, -0.7)),
+    "spline-euclidean": (4, euclidean_spline),
 }
 ON_THE_BOX: dict[str, tuple[int, Callable[[], Bijection]]] = {
     "spline-interval": (4, lambda: spline_coupling((None,) * 4, 8)),

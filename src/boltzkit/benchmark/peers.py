@@ -15,6 +15,7 @@ import torch
 from boltzkit.benchmark.peer_flows import PEERS, Lesson, Peer, Trained
 from boltzkit.benchmark.timing import on_threads
 from boltzkit.energy import Target
+from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, fit, gmm, many_well
 from boltzkit.method.system import build_energy
 from boltzkit.randomness import generator
@@ -30,7 +31,7 @@ _NOTE = (
     "NLL gap: mean of log p − log q over 10,000 fresh samples of the target, an estimate of KL(p‖q). ESS: of samples "
     "of the flow, all weights as they are. normflows: flow, optimiser and constant rate of its RealNVP notebook; zuko: "
     "those of its README, with two hidden layers instead of three; both with the width set for about as many "
-    "parameters. boltzkit: flow, rate and cosine schedule of its recipe, whose time includes files; the peers have no "
+    "parameters. boltzkit: rate and cosine schedule of its recipe, whose time includes files; the peers have no "
     "schedule. LDR-L1 has λ_data = 0.3 everywhere. Steps are fewer than in boltzkit's recipes and in normflows' "
     "notebook, and nobody was tuned for these tasks."
 )
@@ -38,24 +39,47 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Task:
-    """A target with what is learned of it."""
+    """A target with what is learned of it.
+
+    Args:
+        title: how tables call it.
+        config: boltzkit's run with a RealNVP, whose number of parameters all others come near to.
+        splines: boltzkit's other flow.
+    """
 
     title: str
     config: RunConfig
+    splines: SplineFlowConfig
 
 
-def _task(title: str, config: RunConfig, steps: int, batch: int) -> Task:
+def _task(
+    title: str, config: RunConfig, flow: RealNVPConfig, splines: SplineFlowConfig, steps: int, batch: int
+) -> Task:
     training = config.training.model_copy(
         update={"steps": steps, "batch": batch, "validate_every": steps, "checkpoint_every": steps}
     )
-    return Task(title, config.model_copy(update={"training": training}))
+    return Task(title, config.model_copy(update={"training": training, "flow": flow}), splines)
 
 
 TASKS: dict[str, Task] = {
-    "gmm": _task("Gaussian mixture, 2 dims, 500 samples", gmm(), 750, 50),
-    "many-well": _task("many-well, 8 dims, 5,000 samples", many_well(), 750, 250),
+    "gmm": _task(
+        "Gaussian mixture, 2 dims, 500 samples",
+        gmm(),
+        RealNVPConfig(),
+        SplineFlowConfig(pairs=6, hidden=(170, 170)),
+        750,
+        50,
+    ),
+    "many-well": _task(
+        "many-well, 8 dims, 5,000 samples",
+        many_well(),
+        RealNVPConfig(layers=10, hidden=(64, 64)),
+        SplineFlowConfig(pairs=4, hidden=(43, 43)),
+        750,
+        250,
+    ),
 }
-"""Tasks by name; boltzkit's flow is that of its recipe."""
+"""Tasks by name."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +179,7 @@ def benchmark_peers(
     results = []
     with on_threads(1), torch.random.fork_rng():
         for key, task in tasks.items():
-            own, target = _own(task.config), build_energy(task.config.target)
+            own, target = _own(task), build_energy(task.config.target)
             for seed in seeds:
                 lesson = _lesson(task.config, target, seed)
                 for name, peer in {**own, **peers}.items():
@@ -169,19 +193,20 @@ def benchmark_peers(
     return PeerBenchmark(tasks, descriptions, tuple(results))
 
 
-def _own(config: RunConfig) -> dict[str, Peer]:
-    """Return boltzkit's rows: the recipe with and without its regulariser."""
-    warm_up = config.training.steps // 10
-    objectives = {
-        OWN: ("RealNVP, forward KL", ObjectiveConfig()),
-        f"{OWN} with LDR-L1": (
-            "RealNVP, forward KL + LDR-L1",
-            ObjectiveConfig(dispersion="l1", data_weight=0.3, warm_up=warm_up),
-        ),
+def _own(task: Task) -> dict[str, Peer]:
+    """Return boltzkit's rows: each flow with and without the regulariser."""
+    regularised = ObjectiveConfig(dispersion="l1", data_weight=0.3, warm_up=task.config.training.steps // 10)
+    realnvp, splines = task.config, task.config.model_copy(update={"flow": task.splines})
+    couplings = 2 * task.splines.pairs
+    rows = {
+        OWN: ("RealNVP, forward KL", realnvp, ObjectiveConfig()),
+        f"{OWN} with LDR-L1": ("RealNVP, forward KL + LDR-L1", realnvp, regularised),
+        f"{OWN}, splines": (f"{couplings} spline couplings, forward KL", splines, ObjectiveConfig()),
+        f"{OWN}, splines with LDR-L1": ("the same flow, forward KL + LDR-L1", splines, regularised),
     }
     return {
         name: Peer(description, partial(_fit, config.model_copy(update={"objective": objective})))
-        for name, (description, objective) in objectives.items()
+        for name, (description, config, objective) in rows.items()
     }
 
 

@@ -11,6 +11,7 @@ from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import (
     SPLINE_PRESETS,
     SplineFlowConfig,
+    build_euclidean_spline_flow,
     build_spline_bijection,
     build_spline_flow,
     unit_box_base,
@@ -37,6 +38,7 @@ __all__ = [
     "TarFlowConfig",
     "TruncatedNormal",
     "Uniform",
+    "build_euclidean_spline_flow",
     "build_realnvp",
     "build_spline_bijection",
     "build_spline_flow",

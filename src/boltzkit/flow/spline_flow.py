@@ -1,4 +1,4 @@
-"""The paper's flow on internal coordinates: pairs of spline couplings on the unit box."""
+"""The paper's flow on internal coordinates, pairs of spline couplings on the unit box, and the same on ℝⁿ."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,15 +11,17 @@ from torch import Tensor
 from boltzkit.config import Config
 from boltzkit.coordinates.bijection import Bijection
 from boltzkit.errors import UserError
-from boltzkit.flow.base import Base, Product, TruncatedNormal, Uniform
+from boltzkit.flow.base import Base, Product, StandardNormal, TruncatedNormal, Uniform
 from boltzkit.flow.chain import Chain
 from boltzkit.flow.flow import Flow
 from boltzkit.flow.spline_coupling import SplineCoupling
+from boltzkit.flow.stretch import Stretch
 from boltzkit.randomness import generator
 
 __all__ = [
     "SPLINE_PRESETS",
     "SplineFlowConfig",
+    "build_euclidean_spline_flow",
     "build_spline_bijection",
     "build_spline_flow",
     "unit_box_base",
@@ -41,6 +43,9 @@ class SplineFlowConfig(Config):
     """Bins of each spline."""
     architecture_seed: int = 0
     """Seed of the masks and of the seams (the periodic shifts), which are fixed parts of the architecture."""
+    reach: float = Field(5.0, gt=0, allow_inf_nan=False)
+    """On ℝⁿ the splines bend what lies within ± this, and beyond it the flow is the identity; molecules have windows
+    of their own (target.coordinates)."""
 
 
 SPLINE_PRESETS: Mapping[str, SplineFlowConfig] = MappingProxyType(
@@ -74,6 +79,16 @@ def build_spline_flow(
     """
     bijection = build_spline_bijection(config, kinds, seed, circular=circular, compiled=compiled)
     return Flow(unit_box_base(kinds), bijection).to(torch.get_default_dtype())
+
+
+def build_euclidean_spline_flow(config: SplineFlowConfig, dim: int, seed: int) -> Flow:
+    """Build the flow on ℝⁿ, from a standard normal: the unit box is stretched to ± `reach` in every dim."""
+    if dim < 2:
+        raise UserError(f"A spline flow needs two dims, one to condition the other, not {dim}.")
+    couplings = build_spline_bijection(config, ["bond"] * dim, seed).links
+    to_box, from_box = Stretch(0.5 / config.reach, 0.5), Stretch(2 * config.reach, -config.reach)
+    chain = Chain([to_box, *couplings, from_box])
+    return Flow(StandardNormal(dim), chain).to(torch.get_default_dtype())
 
 
 def build_spline_bijection(

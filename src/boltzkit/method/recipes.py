@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from boltzkit.energy import TargetConfig
 from boltzkit.errors import UserError, did_you_mean
-from boltzkit.flow import SPLINE_PRESETS, TARFLOW_PRESETS, RealNVPConfig
+from boltzkit.flow import SPLINE_PRESETS, TARFLOW_PRESETS, RealNVPConfig, SplineFlowConfig
 from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.biased import ImportanceConfig, ReferenceConfig
 from boltzkit.method.config import DataConfig, EvaluationConfig, ObjectiveConfig, RunConfig
@@ -45,8 +45,8 @@ def many_well() -> RunConfig:
     return RunConfig(
         target=TargetConfig(name="many-well", dim=8),
         data=DataConfig(samples=5_000),
-        flow=RealNVPConfig(layers=10, hidden=(64, 64)),
-        objective=ObjectiveConfig(dispersion="l1", data_weight=0.5, warm_up=1_000),
+        flow=SplineFlowConfig(pairs=4, hidden=(48, 48)),
+        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3, warm_up=1_000),
         training=TrainingConfig(steps=5_000, batch=500, learning_rate=1e-3),
     )
 

@@ -16,6 +16,7 @@ from boltzkit.flow import (
     RealNVPConfig,
     SplineFlowConfig,
     TarFlowConfig,
+    build_euclidean_spline_flow,
     build_realnvp,
     build_spline_bijection,
     build_tarflow,
@@ -102,17 +103,13 @@ def build_flow_for(
     batched: bool,
 ) -> Flow:
     """Build a flow on the target's configurations; ``batched`` makes each seed a replica."""
+    if isinstance(target, TargetConfig):
+        return _euclidean_flow(target, flow, seeds, batched)
     if isinstance(flow, RealNVPConfig):
-        if isinstance(target, MoleculeConfig):
-            raise UserError(
-                f"RealNVP does not model molecules: set flow.kind to spline or tarflow for {target.name}."
-            )
-        (dim,) = build_target(target).event_shape
-        return build_realnvp(flow, dim, seeds, batched)
-    if not isinstance(target, MoleculeConfig):
-        raise UserError(f"Such a flow models molecules, not {target.name}: set flow.kind=realnvp.")
-    if batched:
-        raise UserError("Flows of molecules have no replicas: train them one by one.")
+        raise UserError(
+            f"RealNVP does not model molecules: set flow.kind to spline or tarflow for {target.name}."
+        )
+    _refuse_replicas(batched)
     if isinstance(flow, TarFlowConfig):
         molecule = molecule_of(target)
         if len(molecule.constraints):
@@ -126,3 +123,23 @@ def build_flow_for(
     chain = Chain([*bijection.links, coordinates])
     built = Flow(unit_box_base(coordinates.kinds), chain, event_shape=(coordinates.n_atoms, 3))
     return built.float()
+
+
+def _euclidean_flow(
+    target: TargetConfig,
+    flow: RealNVPConfig | SplineFlowConfig | TarFlowConfig,
+    seeds: tuple[int, ...],
+    batched: bool,
+) -> Flow:
+    (dim,) = build_target(target).event_shape
+    if isinstance(flow, RealNVPConfig):
+        return build_realnvp(flow, dim, seeds, batched)
+    if isinstance(flow, TarFlowConfig):
+        raise UserError(f"TarFlow models molecules, not {target.name}: set flow.kind to realnvp or spline.")
+    _refuse_replicas(batched)
+    return build_euclidean_spline_flow(flow, dim, seeds[0]).float()
+
+
+def _refuse_replicas(batched: bool) -> None:
+    if batched:
+        raise UserError("Only RealNVP has replicas: train other flows one by one.")
