@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from boltzkit.cli import checks
+from boltzkit.cli.doctor import _kernels
 from boltzkit.coordinates import Bijection
 from boltzkit.energy import Harmonic
+from boltzkit.native import load_library
 
 
 def test_a_healthy_machine(cli):
@@ -15,6 +17,20 @@ def test_a_healthy_machine(cli):
     assert "✗" not in ending.out
     assert torch.__version__ in ending.out
     assert "C++ compiler" in ending.out
+    assert "4 compiled" in ending.out or "none without a compiler" in ending.out
+
+
+def test_kernels_that_do_not_compile_are_named(tmp_path, monkeypatch):
+    script = tmp_path / "broken"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    load_library.cache_clear()
+    try:
+        told = _kernels()
+    finally:
+        load_library.cache_clear()
+    assert told.startswith("kernel.cpp, layers.cpp, spline.cpp, tanh_layers.cpp cannot be compiled")
 
 
 class Scaling(Bijection):

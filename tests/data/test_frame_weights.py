@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from boltzkit.data import Dataset, DatasetWriter, Window, frame_log_weights, frame_weights
+from boltzkit.data import Dataset, DatasetWriter, Window, frame_log_weights, frame_weights, mbar
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
 
@@ -186,6 +186,13 @@ def test_windows_apart_have_no_weights(store):
     weights = frame_log_weights(umbrella(store, np.random.default_rng(0), "data", stiff))
     assert not weights.known
     assert "the umbrella windows at 2.8, 3 share only" in weights.how or "at 0.8, 1 share only" in weights.how
+
+
+def test_windows_whose_free_energies_do_not_settle_have_no_weights(store, monkeypatch):
+    monkeypatch.setattr(mbar, "_STEPS", 1)
+    weights = frame_log_weights(umbrella(store, np.random.default_rng(0), "data"))
+    assert not weights.known
+    assert weights.how.startswith("MBAR does not settle on free energies for the 9 umbrella windows")
 
 
 def test_a_bias_in_words_gives_no_weights(store):

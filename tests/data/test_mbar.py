@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from boltzkit.data import mbar
 from boltzkit.data.mbar import solve_mbar
 
 GRID = np.linspace(-2.5, 2.5, 20_001)
@@ -119,3 +120,12 @@ def test_a_single_simulation_is_reweighted_plainly():
     expected = 0.5 * SPRING * (x - 0.3) ** 2
     found = weights(solution, expected[None])
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-9)
+
+
+def test_equations_that_are_not_solved_are_told(monkeypatch):
+    x, simulation = sampled(np.random.default_rng(0), [400] * 7)
+    assert solve_mbar(springs(x), simulation).solved
+    monkeypatch.setattr(mbar, "_STEPS", 1)
+    stopped = solve_mbar(springs(x), simulation)
+    assert not stopped.solved
+    assert stopped.error > 1e-3

@@ -5,7 +5,7 @@ import platform
 from importlib import metadata
 
 from boltzkit.cli.figures import aligned
-from boltzkit.native import compiler
+from boltzkit.native import compiler, load_library, sources
 
 __all__ = ["doctor"]
 
@@ -69,5 +69,17 @@ def _devices() -> list[tuple[str, str]]:
         ("cpu", f"{threads}, {torch.backends.cpu.get_cpu_capability()}"),
         ("cuda", ", ".join(cuda) if torch.cuda.is_available() else "none"),
         ("mps", "yes" if torch.backends.mps.is_available() else "none"),
-        ("C++ compiler", compiler() or "none: what could be compiled runs as plain torch, more slowly"),
+        ("C++ compiler", compiler() or "none"),
+        ("C++ kernels", _kernels()),
     ]
+
+
+def _kernels() -> str:
+    """Say which sources compile here; results are the same without, and slower."""
+    slow = "in their place runs plain torch, several times more slowly"
+    if compiler() is None:
+        return f"none without a compiler: {slow}"
+    failed = [source.name for source in sources() if load_library(source) is None]
+    if failed:
+        return f"{', '.join(failed)} cannot be compiled: {slow}; set CXX to another compiler"
+    return f"{len(sources())} compiled"

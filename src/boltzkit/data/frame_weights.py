@@ -185,6 +185,14 @@ def _umbrella(
             f"the umbrella windows {apart} share only {joined.link:.2g} effective frames with the others, so that "
             "nothing tells how the two parts compare: add windows between them, or weaken the springs",
         )
+    if not joined.solved:
+        return FrameWeights(
+            None,
+            None,
+            None,
+            f"MBAR does not settle on free energies for the {len(states)} umbrella windows (one misses its equation by "
+            f"{joined.error:.1g} of its frames): check their centres and force constants",
+        )
     how = (
         f"{len(states)} umbrella windows joined by MBAR, at least {joined.link:,.0f} effective frames shared across "
         f"any gap between them{note}"

@@ -17,6 +17,8 @@ __all__ = ["Mbar", "solve_mbar"]
 
 _TOLERANCE = 1e-9
 _STEPS = 200
+_MISSED = 1e-5
+"""Share of a simulation's samples by which its equation may be missed: far below what any sampling error is."""
 
 Array = NDArray[np.float64]
 
@@ -31,12 +33,19 @@ class Mbar:
         link: effective samples that hold the two loosest parts of the simulations together. The error of the free
             energy between them is about 1/√link.
         parts: which simulations are on one side of that cut, ``(simulations,)``.
+        error: by what share of its samples the equation of some simulation is still missed; next to 0 when solved.
     """
 
     free_energy: Array
     sizes: Array
     link: float
     parts: NDArray[np.bool_]
+    error: float
+
+    @property
+    def solved(self) -> bool:
+        """Whether the free energies may be used."""
+        return self.error < _MISSED
 
     def log_weight(self, bias: Array, count: Array) -> Array:
         """Weigh samples under the potential without bias, also others than those it was solved with.
@@ -77,7 +86,8 @@ def solve_mbar(bias: Array, simulation: NDArray[np.int64], count: Array | None =
     for _ in range(_STEPS):
         shares = np.exp(log_sizes + free[:, None] - bias - log_denominator(free))
         slope = shares @ counts - sizes
-        if np.abs(slope / sizes).max() < _TOLERANCE:
+        error = float(np.abs(slope / sizes).max())
+        if error < _TOLERANCE:
             break
         curvature = np.diag(shares @ counts) - (shares * counts) @ shares.T
         # One free energy is arbitrary, and simulations apart make more directions flat: the least step leaves them.
@@ -91,7 +101,7 @@ def solve_mbar(bias: Array, simulation: NDArray[np.int64], count: Array | None =
         free = free - length * step
         free = free - free[0]
     link, parts = _weakest_link(shares, counts)
-    return Mbar(free, sizes, link, parts)
+    return Mbar(free, sizes, link, parts, error)
 
 
 def _weakest_link(shares: Array, counts: Array) -> tuple[float, NDArray[np.bool_]]:

@@ -15,7 +15,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_folder", "compiler", "load_library"]
+__all__ = ["cache_folder", "compiler", "load_library", "sources"]
 
 _FLAGS = (
     "-std=c++17",
@@ -37,6 +37,11 @@ _COMPILERS = ("g++", "c++", "clang++")
 def compiler() -> str | None:
     """Return the path of the C++ compiler: ``$CXX``, else the first of g++, c++ and clang++ that is there."""
     return next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
+
+
+def sources() -> list[Path]:
+    """Return all C++ sources of the package."""
+    return sorted(_HEADERS.parent.rglob("*.cpp"))
 
 
 def cache_folder() -> Path:
