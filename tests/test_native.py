@@ -1,5 +1,6 @@
 """C++ sources: compiled once, found again, recompiled when they change, and never required."""
 
+import ctypes
 import os
 import stat
 import subprocess
@@ -8,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from boltzkit.native import cache_folder, compiler, load_library
+from boltzkit.native.call import call
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 
@@ -104,3 +107,9 @@ def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert cache_folder() == Path.home() / ".cache" / "boltzkit"
     monkeypatch.setenv("BOLTZKIT_CACHE", "/elsewhere")
     assert cache_folder() == Path("/elsewhere")
+
+
+def test_a_tensor_of_another_device_is_refused():
+    """Its address would be read as one of the CPU's, and the process would be gone without a word."""
+    with pytest.raises(ValueError, match="takes tensors of the CPU, not of meta"):
+        call(ctypes.CDLL(None), "abs", torch.empty(3, device="meta"))

@@ -129,3 +129,20 @@ def test_what_is_missing_is_told(peptide_ensemble):
         reweight(peptide_ensemble(20), temperature=-5.0)
     with pytest.raises(UserError, match=r"shape \(20,\), not \(\)"):
         reweight(harmonic(20), lambda x: x.sum())
+
+
+def test_mirror_images_without_weight_stay_without(other_field):
+    """The old target forbids them; the new one is a plain energy, which does not tell them apart."""
+    noise = 0.002 * torch.randn(40, other_field.n_atoms, 3, generator=generator(0, "noise"))
+    x = other_field.positions + noise.double()
+    both, forbidden = torch.cat([x, -x]), torch.arange(80) >= 40
+    energy = other_field.energy(300.0)(both).masked_fill(forbidden, torch.inf)
+    drawn = Ensemble.from_samples(
+        both, energy, -energy.nan_to_num(posinf=0.0), subject=Subject(other_field, 300.0)
+    )
+    found = reweight(drawn, other_field)
+    assert found.ensemble.weights.n_weighted == 40
+    assert found.free_energy.value == pytest.approx(0.0, abs=1e-6)
+    # The control: as samples of their own they are as good as the others.
+    allowed = Ensemble.from_samples(both, energy.nan_to_num(posinf=0.0), -energy.nan_to_num(posinf=0.0))
+    assert reweight(allowed, other_field, temperature=300.0).ensemble.weights.n_weighted == 80

@@ -6,6 +6,8 @@ import mdtraj
 import pytest
 
 from boltzkit.cli import main
+from boltzkit.cli.refine import _space
+from boltzkit.method import Model, RunConfig
 
 
 def test_frames_are_written_and_explained(tmp_path, capsys):
@@ -53,3 +55,16 @@ def test_proposals_of_the_flow_alone(tmp_path, capsys):
 def test_mistakes_get_one_sentence(words, sentence, tmp_path, capsys):
     assert main(["refine", *words, "--out", str(tmp_path / "x")]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_local_moves_have_the_windows_of_the_flow():
+    """With other windows, samples of the flow would have no energy to move from."""
+    coordinates = {"permutations": False}
+    target = {"molecule": "ACE-ALA-NME", "constraints": "HBonds", "coordinates": coordinates}
+    model = Model.untrained(RunConfig(target=target, flow={"kind": "spline", "pairs": 1, "hidden": [8]}))
+    x, _ = model.sample(200)
+    inside = _space(model).coordinates(x)
+    assert ((inside >= 0) & (inside <= 1)).all()
+    # The control: by default the hydrogens of a methyl keep their places.
+    other = model.subject.molecule.internal_coordinates().inverse(x)[0]
+    assert not ((other >= 0) & (other <= 1)).all()

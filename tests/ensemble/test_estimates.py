@@ -145,3 +145,14 @@ def test_confidence_widens(gaussian_ensemble) -> None:
     assert wide.confidence == 0.99
     with pytest.raises(ValueError, match="between 0 and 1"):
         ensemble.expectation(lambda x: x, confidence=95)
+
+
+def test_frames_that_belong_together_do_not_make_an_unseen_state_certain() -> None:
+    """Twenty blocks of a thousand frames say as much about a state that none of them visits as twenty samples."""
+    weights, inside = LogWeights(torch.zeros(20_000, dtype=torch.float64), {}), torch.zeros(20_000)
+    together = population(weights, inside, block=torch.arange(20_000) // 1000)
+    alone = population(LogWeights(torch.zeros(20, dtype=torch.float64), {}), torch.zeros(20))
+    assert together.high == pytest.approx(alone.high, rel=1e-9)
+    assert together.high > 0.1
+    # The control: as independent frames they would exclude a state of two in a thousand.
+    assert population(weights, inside).high < 2e-3

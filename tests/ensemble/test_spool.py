@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -93,3 +94,11 @@ def test_a_chunk_of_another_size_is_not_taken(flow, tmp_path):
         assert spool.get(0, 3) is not None
         assert spool.get(0, 4) is None
         assert spool.get(1, 3) is None
+
+
+def test_the_folder_one_stands_in_has_a_spool(flow, tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    for name in (".", "../a"):
+        with Spool(Path(name), flow, "spring"):
+            assert (tmp_path / ".a.chunks").is_dir()

@@ -58,3 +58,16 @@ def test_too_few_samples_are_refused():
         euclidean_distance(normal(500, 0), normal(5000, 1), n=400)
     with pytest.raises(UserError, match="of the model"):
         euclidean_distance(normal(5000, 0), normal(300, 1), n=400)
+
+
+def test_the_error_knows_that_few_samples_carry_the_weight():
+    """Against the spread over independent ensembles; sets drawn from one of them share its heavy samples."""
+    data, values, errors = normal(600, 0), [], []
+    for seed in range(12):
+        x = normal(1500, 10 + seed, 1.2)
+        weights = LogWeights.from_samples(-0.5 * (x - 1.2).square().sum(-1), 0.5 * x.square().sum(-1))
+        found = euclidean_distance(data, x, weights, n=150, floor=0.0)
+        values.append(found.value)
+        errors.append(found.standard_error)
+    spread = torch.tensor(values).std()
+    assert 0.5 * spread < torch.tensor(errors).mean() < 2 * spread

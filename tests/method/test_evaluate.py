@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from boltzkit.energy import GaussianMixture, Harmonic, Target
-from boltzkit.method import Model, evaluate
+from boltzkit.method import Model, evaluate, find_recipe
 from boltzkit.randomness import generator
 
 
@@ -134,3 +134,9 @@ def test_a_broken_energy_is_not_trusted(judge):
     assert content["verdict"] == "do not trust"
     assert content["reverse"]["n_failed"] == 2000
     assert content["reverse"]["log_z"] is None
+
+
+def test_only_peptides_have_a_published_convention():
+    """A spline flow on ℝⁿ is no molecule."""
+    found = evaluate(Model.untrained(find_recipe("many-well")), samples=50, test_samples=50)
+    assert (found.offset, found.paper_nll) == (None, None)

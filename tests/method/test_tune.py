@@ -8,6 +8,8 @@ import pytest
 
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import RunConfig, TuneConfig, fit_side_by_side, tune
+from boltzkit.method.annealing import AnnealingConfig
+from boltzkit.method.tune import _groups
 from boltzkit.method.validation import Validation
 from boltzkit.reproduce.gmm import SCALES
 
@@ -182,3 +184,10 @@ def test_trial_seeds_are_not_those_of_final_runs():
 def test_an_empty_or_senseless_grid_is_refused(options):
     with pytest.raises(UserError, match=next(iter(options))):
         TuneConfig.parse(options)
+
+
+def test_trials_that_train_one_by_one_fail_one_by_one(tiny):
+    plain = tiny()
+    assert _groups(plain, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1, 1.0])]
+    annealed = plain.model_copy(update={"annealing": AnnealingConfig()})
+    assert _groups(annealed, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1]), (1e-3, [1.0])]

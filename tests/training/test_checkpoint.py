@@ -200,3 +200,12 @@ def test_a_run_of_the_first_format_loads_and_goes_on(tmp_path):
     flip_a_bit(tmp_path / "old")
     with pytest.raises(UserError, match="is damaged"):
         read_checkpoint(tmp_path / "old")
+
+
+def test_averages_go_back_to_the_device_they_were_on(tiny_flow):
+    """A checkpoint is read on the CPU; the device without memory stands for any other one."""
+    state = TrainState.start(tiny_flow(0), CONFIG)
+    stored = state.tensors()
+    state.ema = {name: value.to("meta") for name, value in state.ema.items()}
+    state.load(stored, 0, 0)
+    assert {value.device.type for value in state.ema.values()} == {"meta"}

@@ -9,7 +9,7 @@ import pytest
 
 from boltzkit.data import DatasetWriter
 from boltzkit.errors import Interrupted, UserError
-from boltzkit.workers import Item, WorkerOptions, open_workers, run_items, workers_if_asked
+from boltzkit.workers import Item, WorkerOptions, local, open_workers, run_items, workers_if_asked
 from boltzkit.workers.item import Order, perform
 
 
@@ -94,3 +94,19 @@ def test_without_dask_it_is_asked_for(monkeypatch):
         open_workers(WorkerOptions(dask="tcp://127.0.0.1:1")),
     ):
         pass
+
+
+def test_a_worker_that_cannot_be_started_is_a_lost_one(monkeypatch):
+    """No memory and no process number left is an OSError; it must not hang the command."""
+    told = []
+
+    def no_process() -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(local, "_Worker", no_process)
+    with (
+        open_workers(WorkerOptions(workers=1, tries=2)) as workers,
+        pytest.raises(UserError, match="'p' was given up: workers lost over it: 2 .it could not start: Cannot"),
+    ):
+        run_items(workers, [ITEM], lambda item, result: None, tell=told.append)
+    assert len(told) == 1

@@ -131,7 +131,11 @@ def _new_energy(
             f"The energy must be one number per sample, shape ({ensemble.n},), not "
             f"{tuple(parts[0].shape)} for {min(_CHUNK, ensemble.n)} samples."
         )
-    return torch.cat(parts).double(), ensemble.n
+    energy = torch.cat(parts).double()
+    if ensemble.subject is not None:
+        # Mirror images that the old target forbids are forbidden by the new one, which is not asked about them.
+        energy = energy.masked_fill(ensemble.energy.isposinf(), torch.inf)
+    return energy, ensemble.n
 
 
 def _refuse_other_atoms(old: Molecule, new: Molecule) -> None:

@@ -6,6 +6,7 @@ from boltzkit.benchmark.flow import FlowBenchmark, benchmark_flow
 from boltzkit.benchmark.growth import GrowthBenchmark, benchmark_growth
 from boltzkit.benchmark.inference import InferenceBenchmark, benchmark_inference
 from boltzkit.benchmark.peers import PeerBenchmark, benchmark_peers
+from boltzkit.benchmark.ranks import RankBenchmark, benchmark_ranks
 from boltzkit.benchmark.reading import ReadingBenchmark, benchmark_reading
 from boltzkit.benchmark.simulate import SimulationBenchmark, benchmark_simulate
 from boltzkit.benchmark.timing import interleaved
@@ -17,6 +18,7 @@ __all__ = [
     "GrowthBenchmark",
     "InferenceBenchmark",
     "PeerBenchmark",
+    "RankBenchmark",
     "ReadingBenchmark",
     "Result",
     "SimulationBenchmark",
@@ -26,6 +28,7 @@ __all__ = [
     "benchmark_growth",
     "benchmark_inference",
     "benchmark_peers",
+    "benchmark_ranks",
     "benchmark_reading",
     "benchmark_simulate",
     "interleaved",

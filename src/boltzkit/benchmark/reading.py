@@ -16,7 +16,7 @@ from boltzkit.molecule import Molecule, find_molecule
 from boltzkit.randomness import generator
 from boltzkit.storage import write_bytes
 
-__all__ = ["ReadingBenchmark", "ReadingTiming", "benchmark_reading"]
+__all__ = ["ReadingBenchmark", "ReadingTiming", "benchmark_reading", "write_noise"]
 
 WINDOWS, MEMORY, ROWS = "windows, as training does", "all in memory", "rows at random"
 _TEMPERATURE = 300.0
@@ -96,7 +96,7 @@ def benchmark_reading(
     molecule = find_molecule("alanine-dipeptide")
     with tempfile.TemporaryDirectory() as folder, on_threads(1):
         tell(f"reading: a dataset of {samples:,} samples")
-        split = _written(molecule, samples, Path(folder)).split("train")
+        split = write_noise(molecule, samples, Path(folder)).split("train")
         size = sum(path.stat().st_size for path in Path(folder).rglob("*.npy")) / 1e6
         in_memory = load_labelled(split, _TEMPERATURE).to("cpu", torch.float32)
         n = max(1, min(_WINDOW, samples // batch))
@@ -134,7 +134,7 @@ class _Rows:
         return self.dataset.positions(rows), self.dataset.energy(rows)
 
 
-def _written(molecule: Molecule, samples: int, folder: Path) -> Dataset:
+def write_noise(molecule: Molecule, samples: int, folder: Path) -> Dataset:
     """Write noise about the minimised structure; what it is does not matter to a reader."""
     about = About.of(molecule, _TEMPERATURE, source={"protocol": "noise about the minimum"})
     noise = torch.randn(min(samples, _SHARD), molecule.n_atoms, 3, generator=generator(0, "reading"))

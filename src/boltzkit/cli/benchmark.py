@@ -17,8 +17,16 @@ _MOLECULES = (
 )
 """From 22 to about 300 atoms."""
 _DIPEPTIDES = ("alanine-dipeptide", "alanine-dipeptide-cartesian")
-_BATCHES = {"energy": 4096, "flow": 1024, "inference": 256, "simulate": 512, "reading": 1024, "growth": 256}
-_ROUNDS = {"growth": 3, "peers": 2}
+_BATCHES = {
+    "energy": 4096,
+    "flow": 1024,
+    "inference": 256,
+    "simulate": 512,
+    "reading": 1024,
+    "growth": 256,
+    "ranks": 512,
+}
+_ROUNDS = {"growth": 3, "ranks": 3, "peers": 2}
 _WHOLE = ("peers", "all")
 """Benchmarks that choose their own batches."""
 
@@ -43,8 +51,9 @@ def benchmark(
     every flow, beside the published counts; `simulate` measures how many independent samples
     the batched sampler and molecular dynamics, batched and by OpenMM, make in an hour; `reading` reads batches of a
     dataset on disk; `growth` measures what every stage costs against the number of atoms, and the handling of data
-    against the number of samples. `peers` trains whole flows on analytic targets beside normflows and zuko and compares
-    what they have learned. `all` runs all of these but the peers, three times over (growth once), and makes one page.
+    against the number of samples; `ranks` trains under torchrun on more and more ranks with as much work for each.
+    `peers` trains whole flows on analytic targets beside normflows and zuko and compares what they have learned. `all`
+    runs all of these but the ranks and the peers, three times over (growth once), and makes one page.
 
     **Examples**
 
@@ -55,6 +64,7 @@ def benchmark(
     boltzkit benchmark inference
     boltzkit benchmark simulate
     boltzkit benchmark growth
+    boltzkit benchmark ranks
     boltzkit benchmark peers
     boltzkit benchmark all --quick
     ```
@@ -64,15 +74,16 @@ def benchmark(
     - `table.md`, `table.csv`: medians, and ratios
     - `cost.png`: cost of an energy against the number of atoms
     - `growth.png`: cost of every stage against atoms and samples
+    - `ranks.png`: efficiency against the number of ranks
     - `benchmark.md`, `benchmark.html`: the page of `all`, with a folder for each benchmark
 
     Args:
-        name: What to time: energy, flow, inference, simulate, reading, growth, peers or all.
+        name: What to time: energy, flow, inference, simulate, reading, growth, ranks, peers or all.
         out: Folder of the results: runs/benchmark- and the name by default.
         batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows, 256 for inference, 512
-            for simulations and 256 for growth by default.
-        rounds: How often each contender is timed, or for peers how many seeds it trains: 9 by default, 3 for growth,
-            2 for peers; medians are reported.
+            for simulations, 256 for growth and 512 for each rank by default.
+        rounds: How often each contender is timed, or for peers how many seeds it trains: 9 by default, 3 for growth
+            and ranks, 2 for peers; medians are reported.
         molecule: For energies, simulations and growth, name or sequence of a molecule; repeat it for more. From 22
             to about 300 atoms, and alanine dipeptide in both force fields by default.
         compiled: For energies, compile forces that run in torch (half a minute per molecule that has any).
@@ -96,6 +107,7 @@ def benchmark(
         benchmark_growth,
         benchmark_inference,
         benchmark_peers,
+        benchmark_ranks,
         benchmark_reading,
         benchmark_simulate,
     )
@@ -109,6 +121,8 @@ def benchmark(
         result = benchmark_inference(batch, rounds, tell=tell)
     elif name == "growth":
         result = benchmark_growth(molecule, batch, rounds, folder=folder, tell=tell)
+    elif name == "ranks":
+        result = benchmark_ranks(batch=batch, rounds=rounds, tell=tell)
     elif name == "reading":
         result = benchmark_reading(batch=batch, rounds=rounds, tell=tell)
     elif name == "peers":

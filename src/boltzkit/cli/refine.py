@@ -95,12 +95,16 @@ def refine(
 
 def _space(model: "Model") -> "Space":
     """Return the coordinates of local moves: Cartesian, or internal where bonds are constrained."""
+    from boltzkit.coordinates import InternalCoordinates
+    from boltzkit.method import MoleculeConfig
     from boltzkit.simulate import CartesianSpace, InternalSpace
 
     assert model.subject is not None
+    assert isinstance(model.config.target, MoleculeConfig)
     molecule = model.subject.molecule
     if len(molecule.constraints):
-        return InternalSpace(molecule.internal_coordinates(), model.target)
+        # The flow's own windows: beyond others its samples would be refused.
+        return InternalSpace(InternalCoordinates.of(molecule, model.config.target.coordinates), model.target)
     return CartesianSpace(molecule, model.target)
 
 

@@ -174,8 +174,8 @@ def _umbrella(
     def bias(rows: NDArray[np.int64]) -> Array:
         return np.stack([beta * window.energy(coordinates[window.atoms][rows]) for window in states])
 
-    chosen, stride = _thinned(trajectories)
-    joined = solve_mbar(bias(chosen), simulation[chosen], stride * count[chosen])
+    chosen, frames = _thinned(trajectories)
+    joined = solve_mbar(bias(chosen), simulation[chosen], frames * count[chosen])
     if joined.link < _LOOSE:
         apart = _places(states, joined.parts)
         return FrameWeights(
@@ -202,10 +202,12 @@ def _umbrella(
     return _judged(log_weight + tempered, how, len(count) / float(count.sum()))
 
 
-def _thinned(trajectories: list[Trajectory]) -> tuple[NDArray[np.int64], int]:
+def _thinned(trajectories: list[Trajectory]) -> tuple[NDArray[np.int64], Array]:
     """Return frames for MBAR to be solved with, every so many along time, and how many each stands for."""
     stride = -(-sum(len(t.index) for t in trajectories) // _SOLVED)
-    return np.concatenate([t.index[::stride] for t in trajectories]), stride
+    kept = [t.index[::stride] for t in trajectories]
+    standing = [np.full(len(own), len(t.index) / len(own)) for t, own in zip(trajectories, kept, strict=True)]
+    return np.concatenate(kept), np.concatenate(standing)
 
 
 def _coordinates(dataset: Dataset, states: list[Window]) -> dict[tuple[int, ...], Array]:

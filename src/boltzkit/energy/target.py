@@ -40,6 +40,12 @@ class Target(ABC):
             (gradient,) = torch.autograd.grad(energy.sum(), leaf)
         return energy.detach(), gradient
 
+    def label(self, x: Tensor) -> Tensor:
+        """Return energies of samples of a flow in float64 on the CPU, wherever the flow is; counted."""
+        # MPS has no float64.
+        here = x.cpu() if x.device.type == "mps" else x
+        return self(here.double()).cpu().double()
+
     def count(self, x: Tensor) -> int:
         """Return how many configurations a batch holds, refusing a wrong event shape."""
         split = x.ndim - len(self.event_shape)

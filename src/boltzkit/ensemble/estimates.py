@@ -48,7 +48,7 @@ def population(
     Wilson's interval is that of P out of m independent samples, where m follows from the delta-method
     error, P(1 − P)/m = Σ w̄_i² (1_i − P)². With fewer than five effective samples on one side of the
     state's border that error says little about the weights there, and m is at most the effective number of
-    all samples.
+    all samples. Samples that belong together count as one.
 
     Args:
         weights: of n samples.
@@ -57,18 +57,19 @@ def population(
         block: which samples belong together, ``(n,)``; independent by default.
     """
     share, indicator = _carrying(weights, inside)
-    sides = share * indicator, share * (1 - indicator)
+    sides = [share * indicator, share * (1 - indicator)]
     # Normalised weights sum to one but for rounding.
     p, rest = (float(side.sum() / share.sum()) for side in sides)
-    moves = share * (indicator - p)
+    moves, whole = share * (indicator - p), share
     if block is not None:
-        moves = summed(moves, block[weights.values.isfinite()])
+        own = block[weights.values.isfinite()]
+        moves, whole, *sides = (summed(part, own) for part in (moves, share, *sides))
     error = _error(moves)
     # With all samples on one side there is no error, but for rounding.
     m = (p / error) * (rest / error) if min(p, rest, error) > 0 else math.inf
     if min(_effective(side) for side in sides) < _FEWEST:
         # Rounding can make one side vanish and m with it: a state is never known worse than by one sample.
-        m = max(min(m, weights.ess()), 1.0)
+        m = max(min(m, _effective(whole)), 1.0)
     z = normal_quantile(confidence)
     centre = (p + z**2 / (2 * m)) / (1 + z**2 / m)
     half = z / (1 + z**2 / m) * math.sqrt(p * rest / m + z**2 / (4 * m**2))

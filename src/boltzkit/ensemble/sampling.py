@@ -149,10 +149,7 @@ def _chunk(flow: Flow, target: Target, size: int, seed: int, index: int) -> Chun
     with flow.evaluating():
         # A generator on the CPU gives the same latents whatever the flow's device.
         samples = flow.sample(size, generator(seed, "ensemble", index))
-    # MPS has no float64.
-    x = samples.x.cpu() if samples.x.device.type == "mps" else samples.x
-    energy = target(x.double())
-    return samples.x.cpu(), energy.cpu(), samples.log_prob.cpu()
+    return samples.x.cpu(), target.label(samples.x), samples.log_prob.cpu()
 
 
 def _joined(

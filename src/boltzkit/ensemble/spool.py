@@ -1,6 +1,7 @@
 """Chunks of an ensemble on disk while it is drawn: a long drawing that was killed goes on with the next chunk."""
 
 import hashlib
+import os
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,6 +39,7 @@ class Spool:
     """
 
     def __init__(self, out: Path, flow: Flow, *drawn_for: object) -> None:
+        out = Path(os.path.abspath(out))  # "." has no name
         self._root = out.with_name(f".{out.name}.chunks")
         self._folder = self._root / _digest(flow, drawn_for)
         self._open = ExitStack()

@@ -80,13 +80,16 @@ def _distance(
     rows = torch.randperm(len(data), generator=generator(0, "transport"))
     sets = _sets(data[rows], n, repeats + 1)
     drawn = _drawn(model, weights, n, len(sets) - 1)
-    failed = int((~model.isfinite().all(-1)).sum())
+    failed, random = int((~model.isfinite().all(-1)).sum()), generator(2, "transport")
     values = torch.tensor([_exact(a, b, cost) for a, b in zip(sets, drawn, strict=False)])
     if floor is None:
         among = [_exact(a, b, cost) for a, b in pairwise(sets)]
         floor = sum(among) / len(among)
     mean, count = float(values.mean()), len(values)
     error = float(values.std()) / math.sqrt(count) if count > 1 else math.nan
+    if weights is not None and count > 1:
+        again = [model[_reweighed(weights, number).resample(n, random)] for number in range(count)]
+        error = float(torch.tensor([_exact(a, b, cost) for a, b in zip(sets, again, strict=False)]).std())
     half = normal_quantile(0.95) * error
     return Distance(mean, error, max(mean - half, 0.0), mean + half, floor, n, failed)
 
@@ -102,6 +105,18 @@ def _drawn(model: Tensor, weights: LogWeights | None, n: int, sets: int) -> list
             f"A Wasserstein distance of {n:,} samples needs as many of the model, not {len(sound):,}."
         )
     return _sets(sound[torch.randperm(len(sound), generator=random)], n, sets)
+
+
+def _reweighed(weights: LogWeights, number: int) -> LogWeights:
+    """Return the weights of another ensemble that might have been drawn (Rubin's Bayesian bootstrap).
+
+    All sets come from one ensemble: where few of its samples carry the weight, the sets share them, and their spread
+    alone would not tell how much another ensemble would differ.
+    """
+    uniform = torch.rand(weights.n, generator=generator(3, "transport", number), dtype=torch.float64).clamp(
+        1e-12
+    )
+    return LogWeights(weights.values + torch.log(-torch.log1p(-uniform)), weights.failures)
 
 
 def _sets(points: Tensor, n: int, most: int) -> list[Tensor]:

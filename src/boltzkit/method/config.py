@@ -121,3 +121,13 @@ class RunConfig(Config):
     """Every random draw of the run follows from it."""
     device: str = "cpu"
     """cpu, cuda, mps or a numbered device."""
+
+    @property
+    def learns_from_buffers(self) -> bool:
+        """Whether the flow draws what it learns from."""
+        return self.annealing is not None or self.fab is not None
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several such runs train side by side as one batched model."""
+        return isinstance(self.flow, RealNVPConfig) and not self.learns_from_buffers

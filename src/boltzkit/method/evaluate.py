@@ -24,10 +24,11 @@ from boltzkit.ensemble import (
     target_entropy,
     verdict,
 )
-from boltzkit.flow import AugmentedFlow, SplineFlowConfig
+from boltzkit.flow import AugmentedFlow
 from boltzkit.method.evidence import Evidence, Watch, gather
 from boltzkit.method.model import Model
 from boltzkit.method.peptide import PeptideMetrics, peptide_metrics
+from boltzkit.method.system import MoleculeConfig
 from boltzkit.storage import finite
 from boltzkit.weights import Estimate
 
@@ -174,7 +175,7 @@ def judge(
 def _offset(model: Model) -> float | None:
     if isinstance(model.flow, AugmentedFlow):
         return model.flow.published_offset
-    return PAPER_NLL_OFFSET if isinstance(model.config.flow, SplineFlowConfig) else None
+    return PAPER_NLL_OFFSET if isinstance(model.config.target, MoleculeConfig) else None
 
 
 def _mirror_images(model: Model) -> float | None:

@@ -140,7 +140,7 @@ def fit_side_by_side(
         check_config(config)
     if len({_common(config) for config in configs}) != 1:
         raise UserError("Runs trained side by side may differ in seed and loss weights only.")
-    if not isinstance(configs[0].flow, RealNVPConfig) or _learns_from_buffers(configs[0]):
+    if not configs[0].has_replicas:
         return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
     if out is None:
@@ -226,10 +226,6 @@ def _common(config: RunConfig) -> str:
     return config.model_copy(update={"seed": 0, "objective": objective}).model_dump_json()
 
 
-def _learns_from_buffers(config: RunConfig) -> bool:
-    return config.annealing is not None or config.fab is not None
-
-
 def _check_biased(config: RunConfig) -> None:
     if config.data.weighted and config.objective.data == "path_gradient":
         raise UserError("Path gradients take samples as they are: set data.weighted=false.")
@@ -239,7 +235,7 @@ def _check_biased(config: RunConfig) -> None:
         return
     if not isinstance(config.target, MoleculeConfig):
         raise UserError("importance and reference are for molecules: set target.molecule, or both to null.")
-    if _learns_from_buffers(config):
+    if config.learns_from_buffers:
         raise UserError("A run learns from buffers or from biased data: set annealing and fab to null.")
     if config.importance is not None and config.objective.data not in ("forward_kl", "none"):
         raise UserError(
@@ -250,7 +246,7 @@ def _check_biased(config: RunConfig) -> None:
 
 
 def _check_buffers(config: RunConfig) -> None:
-    if not _learns_from_buffers(config):
+    if not config.learns_from_buffers:
         return
     if config.annealing is not None and config.fab is not None:
         raise UserError("A run learns from one kind of buffer: set annealing or fab, and the other to null.")

@@ -12,7 +12,6 @@ from pydantic import Field, PositiveFloat
 from boltzkit.config import Config
 from boltzkit.data.lock import sole_writer
 from boltzkit.errors import TrainingFailed, UserError
-from boltzkit.flow import RealNVPConfig
 from boltzkit.method.config import RunConfig
 from boltzkit.method.fit import fit_side_by_side
 from boltzkit.method.validation import Validation
@@ -216,7 +215,7 @@ def _groups(config: RunConfig, settings: list[tuple[float, float]]) -> list[tupl
 
 
 def _side_by_side(config: RunConfig) -> bool:
-    return isinstance(config.flow, RealNVPConfig)
+    return config.has_replicas
 
 
 def _group_name(config: RunConfig, number: int, rate: float, weights: list[float]) -> str:

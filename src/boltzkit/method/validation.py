@@ -80,7 +80,7 @@ class Validation:
         return cls(
             samples.x[chosen].to(config.device, torch.float32),
             samples.energy[chosen],
-            weights.to(config.device),
+            weights,
         )
 
     def __call__(self, flow: Flow) -> dict[str, Tensor]:
@@ -93,6 +93,7 @@ class Validation:
         if isinstance(flow, AugmentedFlow):
             x = flow.augmentation.augment(x, generator(0, "validation of an augmented flow"))
         (log_prob,) = spread_over_ranks(lambda rows: (flow.log_prob(rows),), x, axis=len(flow.replicas))
+        log_prob = log_prob.cpu()  # not every device has double precision
         inside = log_prob != -torch.inf
         mass = inside.double() if self.weights is None else torch.where(inside, self.weights, 0.0)
         total = (torch.where(inside, log_prob, 0.0).to(torch.float64) * mass).sum(-1)
@@ -100,9 +101,9 @@ class Validation:
         if self.energy is None:
             return found
         if self.weights is not None:
-            dispersion = LogDispersion(p=1.0)(log_prob.cpu().double(), self.energy, self.weights.cpu())
+            dispersion = LogDispersion(p=1.0)(log_prob.double(), self.energy, self.weights)
             return found | {"validation_dispersion": dispersion}
-        return found | self._weights(log_prob.cpu().double(), self.energy)
+        return found | self._weights(log_prob.double(), self.energy)
 
     @staticmethod
     def _weights(log_prob: Tensor, energy: Tensor) -> dict[str, Tensor]:

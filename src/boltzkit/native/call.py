@@ -13,7 +13,8 @@ def call(library: ctypes.CDLL, name: str, *arguments: Tensor | int | float | cty
     """Call a C function that ends with the number of threads and returns nonzero when memory ran out.
 
     Tensors (contiguous, on the CPU, of the type that the function expects) are passed by their addresses, structures
-    by reference, integers as int64, floats as float, None as a null pointer; the number of threads is torch's.
+    by reference, integers as int64, floats as float, None as a null pointer; the number of threads is torch's. A tensor
+    of another device is refused: its address means nothing here.
     """
     failed = getattr(library, name)(*map(_plain, arguments), ctypes.c_int64(torch.get_num_threads()))
     if failed:
@@ -22,6 +23,8 @@ def call(library: ctypes.CDLL, name: str, *arguments: Tensor | int | float | cty
 
 def _plain(argument: Tensor | int | float | ctypes.Structure | None) -> Any:
     if isinstance(argument, Tensor):
+        if argument.device.type != "cpu":
+            raise ValueError(f"A compiled function takes tensors of the CPU, not of {argument.device}.")
         return ctypes.c_void_p(argument.data_ptr())
     if isinstance(argument, ctypes.Structure):
         return ctypes.byref(argument)

@@ -25,7 +25,7 @@ class InternalSpace(Space):
         self.target, self._map = target, coordinates
         self.event_shape = torch.Size([coordinates.dim])
         width = (coordinates.high - coordinates.low).float()
-        self.scale = torch.tensor([_THERMAL[kind] for kind in coordinates.kinds]) / width
+        self.scale = width.new_tensor([_THERMAL[kind] for kind in coordinates.kinds]) / width
         self._turning = coordinates.circular.nonzero().squeeze(-1).tolist()
         self.turns = len(self._turning)
 

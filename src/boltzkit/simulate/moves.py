@@ -46,7 +46,7 @@ def hamiltonian(
     """
     wide = (...,) + (None,) * len(space.event_shape)
     stride, weight = step[wide] * space.scale, beta[wide]
-    velocity = torch.randn(walkers.y.shape, generator=generator, dtype=walkers.y.dtype)
+    velocity = torch.randn(walkers.y.shape, generator=generator, dtype=walkers.y.dtype).to(walkers.y.device)
     before = _hamiltonian(walkers, velocity, beta, measure)
     new = walkers
     for leap in range(leaps):
@@ -61,7 +61,7 @@ def turn(
     walkers: Evaluated, space: Space, beta: Tensor, index: int, widest: float, generator: torch.Generator
 ) -> Moved:
     """Turn every walker about the same bond, by its own angle from a uniform distribution up to ± widest."""
-    draw = torch.rand(walkers.energy.shape, generator=generator, dtype=walkers.y.dtype)
+    draw = _uniform(walkers.energy.to(walkers.y.dtype), generator)
     new = space.evaluate(space.turn(walkers.y, index, widest * (2 * draw - 1)))
     gain = _potential(walkers, beta) - _potential(new, beta)
     return _accept(walkers, new, gain, generator)
@@ -74,10 +74,9 @@ def swap(walkers: Evaluated, beta: Tensor, odd: bool, generator: torch.Generator
     """
     levels = len(beta)
     log_alpha = (beta[:-1] - beta[1:]) * (walkers.energy[:-1] - walkers.energy[1:])
-    draw = torch.rand(log_alpha.shape, generator=generator, dtype=log_alpha.dtype)
-    accepted = draw.log() < log_alpha
+    accepted = _uniform(log_alpha, generator).log() < log_alpha
     accepted[(0 if odd else 1) :: 2] = False
-    order = torch.arange(levels).unsqueeze(-1).repeat(1, walkers.energy.shape[1])
+    order = torch.arange(levels, device=accepted.device).unsqueeze(-1).repeat(1, walkers.energy.shape[1])
     order[:-1] += accepted.long()
     order[1:] -= accepted.long()
     moved = (
@@ -97,6 +96,10 @@ def _hamiltonian(walkers: Evaluated, velocity: Tensor, beta: Tensor, measure: fl
 
 def _accept(old: Evaluated, new: Evaluated, gain: Tensor, generator: torch.Generator) -> Moved:
     """Take the new configuration with probability min(1, e^gain); one whose energy is no number, never."""
-    draw = torch.rand(gain.shape, generator=generator, dtype=gain.dtype)
-    accepted = (draw.log() < gain) & (gain < math.inf)
+    accepted = (_uniform(gain, generator).log() < gain) & (gain < math.inf)
     return Moved(new.where(accepted, old), accepted)
+
+
+def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw on the CPU, so that numbers do not depend on the device they are for."""
+    return torch.rand(like.shape, generator=generator, dtype=like.dtype).to(like.device)

@@ -103,7 +103,8 @@ class TrainState:
     def load(self, tensors: dict[str, Tensor], step: int, evaluations: int) -> None:
         """Continue from the tensors of a checkpoint."""
         self.modules.load_state_dict(_under("modules.", tensors))
-        self.ema = _under("ema.", tensors)
+        # To where they were: a checkpoint is read on the CPU.
+        self.ema = {name: value.to(self.ema[name]) for name, value in _under("ema.", tensors).items()}
         moments = {i: _under(f"optimiser.{name}.", tensors) for i, name in enumerate(self._names)}
         if any(moments.values()):
             state = self.optimiser.state_dict()

@@ -23,10 +23,10 @@ _Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class WorkerLost(Exception):
-    """A process ended in the middle of an item."""
+    """A process ended in the middle of an item, or could not be started for it."""
 
-    def __init__(self, code: int | None) -> None:
-        super().__init__(f"exit code {code}")
+    def __init__(self, code: int | None, why: str | None = None) -> None:
+        super().__init__(why or f"exit code {code}")
         self.code = code
 
 
@@ -83,7 +83,11 @@ class LocalProcesses(Executor):
             future, call = task
             if not future.set_running_or_notify_cancel():
                 continue
-            worker = worker or _Worker()
+            try:
+                worker = worker or _Worker()
+            except OSError as error:  # no memory, or no more processes
+                future.set_exception(WorkerLost(None, f"it could not start: {error.strerror}"))
+                continue
             with self._lock:
                 self._busy.add(worker.process)
             try:

@@ -226,8 +226,20 @@ def test_tempered_energies_count_once():
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
-    [({"steps": 4}, "4 steps are too few for 5 stages"), ({"evaluations": 9}, "9 evaluations are too few")],
+    [
+        ({"steps": 4}, "4 steps are too few for 5 stages"),
+        ({"evaluations": 9}, "9 evaluations are too few"),
+        ({"evaluations": 200, "growth": 1000.0}, "the smallest would have 0: raise"),
+    ],
 )
 def test_too_little_for_the_stages_is_refused(changes, sentence):
     with pytest.raises(UserError, match=sentence):
         build_problem((config(**changes),), batched=False)
+
+
+def test_a_buffer_without_samples_counts_nothing():
+    full, empty = gaussian_buffer(3.0, 1000, 0), gaussian_buffer(3.0, 0, 0)
+    weighed = [Weighed(part, part.log_prob) for part in (empty, full)]
+    start = Waypoint(1e-3, 1.0)
+    assert effective(weighed, start) == effective(weighed[1:], start)
+    assert furthest(weighed, start, 990) == furthest(weighed[1:], start, 990)

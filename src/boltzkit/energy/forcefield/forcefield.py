@@ -21,7 +21,8 @@ class ForceField(Target):
 
     On a CPU with a C++ compiler the common forces run in one kernel with hand-derived gradients, compiled once per
     machine. Whatever the kernel does not know (CMAP, custom expressions), and everything on a GPU or without a
-    compiler, runs in torch, compiled by torch on first use where it can be.
+    compiler, runs in torch, compiled by torch on first use where it can be. Energies are computed where the
+    parameters are (`to`), the CPU by default: configurations of another device are copied there, and energies back.
 
     Args:
         system: an OpenMM System of supported forces, without periodic boundaries.
@@ -58,9 +59,10 @@ class ForceField(Target):
     def to(self, device: torch.device | str) -> "ForceField":
         """Move the parameters to a device."""
         native, compiled, chunk = self._wanted
+        self._device = torch.device(device)
         n_atoms, rest = self.event_shape[0], self._terms
         self._native = None
-        if native and torch.device(device).type == "cpu":
+        if native and self._device.type == "cpu":
             self._native, rest = NativeTerms.split(rest, n_atoms, self.precision)
         self._rest = TorchTerms(rest, n_atoms, self.precision, device, compiled, chunk) if rest else None
         return self
@@ -83,8 +85,7 @@ class ForceField(Target):
         if len(x) == 0 or not engines:
             return x.new_zeros(len(x)), torch.zeros_like(x)
         beta = 1 / (BOLTZMANN * self.temperature)
-        parts = [engine(x.to(self.precision), gradient) for engine in engines]
-        energy, slope = (
-            sum(part[1:], start=part[0]).mul_(beta).to(x.dtype) for part in zip(*parts, strict=True)
-        )
+        here = x.to(self._device, self.precision)
+        parts = [engine(here, gradient) for engine in engines]
+        energy, slope = (sum(part[1:], start=part[0]).mul_(beta).to(x) for part in zip(*parts, strict=True))
         return energy, slope

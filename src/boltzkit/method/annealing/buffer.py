@@ -66,7 +66,7 @@ def draw_buffer(flow: Flow, target: Target, n: int, seed: int, stage: int) -> Bu
 def _labelled(flow: Flow, target: Target, latent: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     with flow.evaluating():
         x, log_prob = flow.from_latent(latent)
-    return x.cpu(), target(x.double()).cpu().double(), log_prob.cpu().double()
+    return x.cpu(), target.label(x), log_prob.cpu().double()
 
 
 @torch.no_grad()
@@ -138,7 +138,8 @@ def weigh(buffers: Sequence[Buffer], flow: Flow) -> list[Weighed]:
 
 def effective(buffers: Sequence[Weighed], waypoint: Waypoint) -> float:
     """Return the effective number of samples that buffers have for an intermediate target, each by itself, in all."""
-    return sum(float(1 / torch.softmax(part.log_weight(waypoint), 0).square().sum()) for part in buffers)
+    shares = (torch.softmax(part.log_weight(waypoint), 0) for part in buffers if len(part.buffer.energy))
+    return sum(float(1 / share.square().sum()) for share in shares)
 
 
 def furthest(buffers: Sequence[Weighed], waypoint: Waypoint, enough: float) -> Waypoint:

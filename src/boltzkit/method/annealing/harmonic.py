@@ -5,6 +5,7 @@ order around the reference structure; torsions about bonds are uniform. A flow t
 of place, only atoms that overlap.
 """
 
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
@@ -50,6 +51,7 @@ class HarmonicStart(NamedTuple):
             positions: the structure, ``(atoms, 3)`` nm.
             temperature: of the fluctuations, in units of the target's.
         """
+        coordinates = deepcopy(coordinates).cpu()  # in double precision, which not every device has
         centre = coordinates.inverse(positions.double().unsqueeze(0))[0][0]
         shifts = _SHIFT * torch.eye(coordinates.dim, dtype=torch.float64)
         points = torch.cat([centre + shifts, centre - shifts])

@@ -1,6 +1,7 @@
 """The batches of an annealed training: a new buffer at the start of each stage, then passes over it."""
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -51,10 +52,12 @@ class AnnealedBatches(Memory):
         self.batch, self.seed = batch, seed
         self._first_steps = config.stage_starts(steps)[:-1]
         self._budget = config.evaluations - config.pretraining_cost(batch, flow.base.dim)
-        if self._budget < 2 * config.stages:
+        shares = [after - before for before, after in pairwise(config.stage_starts(self._budget))]
+        if min(shares) < 2:
             raise UserError(
                 f"{config.evaluations:,} evaluations are too few for {config.pretraining} steps of pre-training and "
-                f"{config.stages} stages: raise annealing.evaluations."
+                f"{config.stages} stages, of which the smallest would have {max(0, min(shares))}: raise "
+                "annealing.evaluations, or lower annealing.stages or annealing.growth."
             )
         if len(set(self._first_steps)) < config.stages:
             raise UserError(

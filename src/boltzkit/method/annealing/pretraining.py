@@ -1,5 +1,6 @@
 """Before annealing: the reverse KL at a high temperature, where modes are connected (TA-BG), or a harmonic start."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -62,7 +63,8 @@ def tempered_pretraining(
 
 def harmonic_pretraining(problem: Problem, start: HarmonicStart, batch: int, seed: int) -> Problem:
     """Return what is learned first: the same flow, by the forward KL on fresh samples of a harmonic start."""
-    coordinates, parameter = coordinates_of(problem.flow), next(problem.flow.parameters())
+    coordinates = deepcopy(coordinates_of(problem.flow)).cpu()
+    parameter = next(problem.flow.parameters())
 
     def draw(step: int) -> Batch:
         y = start.sample(batch, generator(seed, "harmonic batch", step))

@@ -56,7 +56,7 @@ def _drawn_together(
     def labelled(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with flow.evaluating():
             x, log_prob = flow.from_latent(z)
-        return x.cpu(), target(x.double()).cpu(), log_prob.cpu()
+        return x.cpu(), target.label(x), log_prob.cpu()
 
     parts = []
     with counted(target):

@@ -41,15 +41,14 @@ def anneal(bridge: Bridge, config: FabConfig, step: float, generator: torch.Gene
     move at the next β. They do not move at β = 1, where that would change nothing in expectation.
     """
     walkers = bridge.start(config.annealed, generator)
-    log_weight = torch.zeros(walkers.energy.shape, dtype=torch.float64)
+    log_weight = torch.zeros_like(walkers.energy, dtype=torch.float64)
     rungs = torch.linspace(0, 1, config.intermediate + 2, dtype=torch.float64).tolist()
     rates = []
     for before, after in pairwise(rungs):
         log_weight += _log_density(walkers, after, config.order) - _log_density(walkers, before, config.order)
         if after < 1:
             exponents = _exponents(after, config.order)
-            size = torch.full((1, 1), step, dtype=walkers.y.dtype)
-            target = torch.full((1, 1), exponents[1], dtype=walkers.y.dtype)
+            size, target = (walkers.y.new_full((1, 1), value) for value in (step, exponents[1]))
             moved = hamiltonian(walkers, bridge, target, size, config.leaps, generator, measure=exponents[0])
             walkers = moved.walkers
             rates.append(float(moved.accepted.double().mean()))

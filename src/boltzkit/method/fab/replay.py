@@ -99,9 +99,10 @@ class ReplayBatches(Memory):
     def _choose(self, step: int) -> Tensor:
         """Return samples for the next batches, without replacement, with probability ∝ w (Gumbel's trick)."""
         log_weight = self._columns["log_weight"]
-        if len(log_weight) < self.config.updates * self.batch:
+        left = int(log_weight.isfinite().sum())
+        if left < self.config.updates * self.batch:
             raise UserError(
-                f"Of the annealed samples {self.failed:,} have no finite weight, and {len(log_weight):,} are too few "
+                f"Of the annealed samples {self.failed:,} have no finite weight, and {left:,} are too few "
                 f"for {self.config.updates} batches of {self.batch}: raise fab.first or lower fab.step."
             )
         own = generator(self.seed, "replay", step)
