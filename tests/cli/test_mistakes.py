@@ -34,6 +34,10 @@ from boltzkit.method import RECIPES
         (["train", "gmm", "--evaluations", "1e5"], "--evaluations is for runs without data: cmt, ta-bg or fab."),
         (["train", "cmt", "--evaluations", "0.5"], "--evaluations takes a whole number such as 1e6, not 0.5."),
         (["evaluate", "a"], "There is no run folder a. Known: alanine-dipeptide."),
+        (
+            ["evaluate", "alanine-dipeptide", "--wasserstein", "9000", "--test-samples", "10000"],
+            "--wasserstein 9000 needs twice as many test samples, not 10000: add --test-samples 18000.",
+        ),
         (["evaluate", "a", "--data", "b.npy"], "There is no data file or folder b.npy: check --data."),
         (["tune", "gmm", "--out", "a", "--learning-rates", "fast"],
          "--learning-rates takes numbers with commas between, for example 0.1,0.3, not 'fast'."),

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, UserError
 from boltzkit.method import RunConfig, TuneConfig, fit_side_by_side, tune
 from boltzkit.method.annealing import AnnealingConfig
@@ -191,3 +192,10 @@ def test_trials_that_train_one_by_one_fail_one_by_one(tiny):
     assert _groups(plain, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1, 1.0])]
     annealed = plain.model_copy(update={"annealing": AnnealingConfig()})
     assert _groups(annealed, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1]), (1e-3, [1.0])]
+
+
+def test_without_validation_nothing_is_trained(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(Target, "can_sample", property(lambda self: False))
+    monkeypatch.setattr(MODULE, "fit_side_by_side", no_training)
+    with pytest.raises(UserError, match=r"^Tuning needs validation data: set data\.validation_path\.$"):
+        tune(tiny(), GRID, tmp_path)

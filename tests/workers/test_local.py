@@ -106,7 +106,9 @@ def test_a_worker_that_cannot_be_started_is_a_lost_one(monkeypatch):
     monkeypatch.setattr(local, "_Worker", no_process)
     with (
         open_workers(WorkerOptions(workers=1, tries=2)) as workers,
-        pytest.raises(UserError, match="'p' was given up: workers lost over it: 2 .it could not start: Cannot"),
+        pytest.raises(
+            UserError, match=r"'p' was given up: workers lost over it: 2 .it could not start: Cannot"
+        ),
     ):
         run_items(workers, [ITEM], lambda item, result: None, tell=told.append)
     assert len(told) == 1

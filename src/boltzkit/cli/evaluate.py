@@ -76,6 +76,12 @@ def evaluate(
     from boltzkit.storage import write_json
 
     model = method.load(run)
+    tests = model.config.evaluation.test_samples if test_samples is None else test_samples
+    if wasserstein is not None and 2 * wasserstein > tests:
+        raise UserError(
+            f"--wasserstein {wasserstein} needs twice as many test samples, not {tests}: add --test-samples "
+            f"{2 * wasserstein}."
+        )
     test = None if data is None else _test(data, model)
     slow, skipped = _slow(model, tica, frame_interval)
     evidence = method.gather(

@@ -13,7 +13,8 @@ from boltzkit.config import Config
 from boltzkit.data.lock import sole_writer
 from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.method.config import RunConfig
-from boltzkit.method.fit import fit_side_by_side
+from boltzkit.method.fit import check_config, fit_side_by_side
+from boltzkit.method.system import build_energy
 from boltzkit.method.validation import Validation
 from boltzkit.storage import finite, read_json, write_json
 from boltzkit.training import Watch
@@ -86,6 +87,9 @@ def tune(
             are the same.
     """
     settings = _grid(config, options)
+    check_config(config)
+    if Validation.of((config,), build_energy(config.target), batched=False) is None:
+        raise UserError("Tuning needs validation data: set data.validation_path.")
     with sole_writer(out, patience=0):
         return _tune(config, options, settings, out, watch, tell, workers)
 
@@ -265,8 +269,7 @@ def _run_group(
     scores = []
     for model in models:
         validation = Validation.of((model.config,), model.target, batched=False)
-        if validation is None:
-            raise UserError("Tuning needs validation data: set data.validation_path.")
+        assert validation is not None, "looked at before the first training"
         scores.append(float(validation(model.flow)["validation_nll"]))
     per_weight = [scores[i : i + len(seeds)] for i in range(0, len(scores), len(seeds))]
     means = [sum(part) / len(part) for part in per_weight]
