@@ -34,6 +34,9 @@ def test_a_structure_as_text_is_a_pdb_file(tmp_path):
     (tmp_path / "moved.pdb").write_text(pdb_text(molecule, moved))
     found = app.PDBFile(str(tmp_path / "moved.pdb")).getPositions(asNumpy=True)._value
     torch.testing.assert_close(torch.as_tensor(found), moved, atol=1e-4, rtol=0)
+    assert "REMARK" not in pdb_text(
+        molecule, moved
+    )  # no date: the same structure is the same file on any day
 
 
 def test_a_folder_without_a_molecule_is_refused(tmp_path):

@@ -254,9 +254,11 @@ class Trial:
     def log(self, place: Path) -> str:
         return (place.parent / f"{place.name}.log").read_text()
 
-    def strike(self, place: Path, after: float, number: int = signal.SIGKILL) -> int:
+    def strike(
+        self, place: Path, after: float, number: int = signal.SIGKILL, fault: dict[str, Any] | None = None
+    ) -> int:
         """Start the command and send it a signal a while later; return its exit code."""
-        process = self.start(place)
+        process = self.start(place, fault)
         time.sleep(after)
         os.kill(process, number)
         return self.launcher.wait(process)

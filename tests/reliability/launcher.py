@@ -4,17 +4,20 @@ Reads one JSON request a line. One with ``argv``, ``folder``, ``log``, ``threads
 folder and answers ``{"pid": ...}``; ``{"wait": pid}`` answers ``{"status": ...}`` as `os.waitpid` has it.
 
 A fault is null or ``{"kind": "kill", "at": n}``: the process dies at its n-th change of a file below the folder. Of the
-kind ``ENOSPC`` or ``EROFS``, no file can be written from there on; ``{"kind": "count"}`` only writes the number of
-changes to the file ``changes`` beside the log. Changes are seen through Python's audit events: nothing of boltzkit is
+kind ``ENOSPC`` or ``EROFS``, no file can be written from there on. ``{"kind": "clock"}``: the clock on the wall jumps
+by up to ten days, back or forth, every time that someone looks. ``{"kind": "count"}`` only writes the number of changes
+to the file ``changes`` beside the log. Changes are seen through Python's audit events: nothing of boltzkit is
 replaced.
 """
 
 import errno
 import json
 import os
+import random
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,13 @@ class Fault:
             raise OSError(number, os.strerror(number), path)
 
 
+def jumping_clock() -> None:
+    """Let the clock on the wall jump, as it does when a machine is set right or moved."""
+    true, chance = time.time, random.Random(0)
+    time.time = lambda: true() + chance.uniform(-1, 1) * 864_000
+    time.time_ns = lambda: int(1e9 * time.time())
+
+
 def shrink() -> None:
     """Make what has no setting of its own as short as it can be."""
     from boltzkit.flow import SPLINE_PRESETS
@@ -101,7 +111,9 @@ def start(request: dict[str, Any]) -> int:
         torch.set_num_threads(request["threads"])
         shrink()
         fault = None
-        if request["fault"] is not None:
+        if request["fault"] is not None and request["fault"]["kind"] == "clock":
+            jumping_clock()
+        elif request["fault"] is not None:
             fault = Fault(request["fault"]["kind"], request["fault"].get("at", 0), request["folder"] + os.sep)
             sys.addaudithook(fault)
         code = boltzkit.cli.main(request["argv"])

@@ -76,6 +76,22 @@ def test_a_disk_that_cannot_be_written(reason, short_trial, ledger, chance, time
     ledger.add(what, name, faults=faults, survived=faults, finished=finished, identical=finished)
 
 
+def test_the_clock_jumps(short_trial, ledger, chance, times):
+    """Started, stopped and gone on with under a clock that jumps by days: nothing depends on the time of day."""
+    name, place, jumps, stops = short_trial.scenario.name, short_trial.fresh(), 0, 0
+    for _ in range(few(times)):
+        code = short_trial.strike(
+            place, chance.uniform(0.2, 0.9) * short_trial.seconds, signal.SIGTERM, {"kind": "clock"}
+        )
+        assert code in (0, STOPPED), short_trial.log(place)
+        jumps, stops = jumps + 1, stops + (code == STOPPED)
+    assert short_trial.run(place, {"kind": "clock"}) == 0, short_trial.log(place)
+    finished = short_trial.is_whole(place)
+    ledger.add(
+        "clock that jumps", name, faults=jumps + 1, survived=jumps + 1, finished=finished, identical=finished
+    )
+
+
 def test_twice_at_once(short_trial, ledger):
     """A second command on the same folder is told so; the first does not notice."""
     place = short_trial.fresh()

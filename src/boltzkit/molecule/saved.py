@@ -37,9 +37,9 @@ def load_molecule(folder: Path, name: str | None = None, *, trust: bool = False)
 
 
 def pdb_text(molecule: Molecule, positions: object) -> str:
-    """Return a structure of the molecule, ``(atoms, 3)`` nm, as a PDB file."""
+    """Return a structure of the molecule, ``(atoms, 3)`` nm, as a PDB file without a date."""
     text = io.StringIO()
-    app.PDBFile.writeFile(
-        molecule.topology, openmm.unit.Quantity(positions, openmm.unit.nanometer), text, keepIds=True
-    )
+    placed = openmm.unit.Quantity(positions, openmm.unit.nanometer)
+    app.PDBFile.writeModel(molecule.topology, placed, text, keepIds=True)
+    app.PDBFile.writeFooter(molecule.topology, text)
     return text.getvalue()
