@@ -1,11 +1,13 @@
 """The catalogue of errors in the documentation is read from the source, and its sentences are sentences."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
 import boltzkit
+from boltzkit.cli.app import VERBS, app
 
 PACKAGE = Path(boltzkit.__file__).parent
 SCRIPT = Path(__file__).parents[1] / "docs" / "error_catalogue.py"
@@ -44,3 +46,18 @@ def test_variable_parts_and_joined_texts(module, tmp_path):
         "raise UserError(sentence)\n"
     )
     assert list(module.sentences(path)) == ["*path* has *number* rows, not one.", "There is no *…*."]
+
+
+def test_options_that_are_named_exist(module):
+    """A sentence that names an option of boltzkit must not send anybody after one that there is not."""
+    known = set()
+    for verb in VERBS:
+        parsed = app[verb.__name__].assemble_argument_collection()
+        known |= {name for argument in parsed for name in argument.names}
+    known |= {"--help", "--version", "--upgrade"}  # the last one is pip's
+    assert "--out" in known
+    assert "--no-such-option" not in known
+    for file in PACKAGE.rglob("*.py"):
+        for sentence in module.sentences(file):
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", sentence):
+                assert option in known, (file.name, option, sentence)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from boltzkit.errors import UserError
-from boltzkit.molecule import Molecule, find_molecule
+from boltzkit.molecule import Molecule, find_molecule, read_molecule
 
 Energy = Callable[[Any, Any], float]
 
@@ -254,3 +254,31 @@ def test_missing_and_damaged_files_are_named(
     prm[0].write_text(PRM.replace("HO OH OH HO", "HO OH OH XX"))
     with pytest.raises(UserError, match="could not be read as a System"):
         Molecule.from_charmm(psf, crd, prm)
+
+
+def test_files_of_engines_are_read_as_they_are_typed(
+    gromacs: tuple[Path, Path], charmm: tuple[Path, Path, list[Path]]
+) -> None:
+    (top, gro), (psf, crd, prm) = gromacs, charmm
+    expected = Molecule.from_gromacs(top, gro)
+    assert read_molecule(str(top), coordinates=gro).hash == expected.hash
+    gro.rename(top.with_suffix(".gro"))
+    assert read_molecule(str(top)).hash == expected.hash
+    read = read_molecule(str(psf), coordinates=crd, parameters=prm)
+    assert read.hash == Molecule.from_charmm(psf, crd, prm).hash
+
+
+def test_what_does_not_go_with_a_file_is_refused(
+    gromacs: tuple[Path, Path], charmm: tuple[Path, Path, list[Path]]
+) -> None:
+    (top, gro), (psf, crd, _) = gromacs, charmm
+    for text, options, sentence in (
+        (psf, {"coordinates": crd}, "needs its parameter files: boltzkit prepare"),
+        (top, {"coordinates": gro, "parameters": [crd]}, "--parameters are for a CHARMM psf"),
+        (top, {"coordinates": gro, "forcefield": "OBC2"}, "has a force field of its own"),
+        (top, {"coordinates": gro, "add_hydrogens": True}, "Hydrogens are added to PDB and mmCIF files"),
+        ("alanine-dipeptide", {"coordinates": gro}, "needs neither --coordinates nor --parameters"),
+        (gro, {}, "says too little to make a molecule of"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            read_molecule(str(text), **options)

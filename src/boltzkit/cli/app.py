@@ -14,6 +14,7 @@ from boltzkit.cli.doctor import doctor
 from boltzkit.cli.evaluate import evaluate
 from boltzkit.cli.label import label
 from boltzkit.cli.mistakes import sentence
+from boltzkit.cli.prepare import prepare
 from boltzkit.cli.refine import refine
 from boltzkit.cli.report import report
 from boltzkit.cli.reproduce import reproduce
@@ -62,6 +63,7 @@ VERBS: tuple[Callable[..., int | None], ...] = (
     analyze,
     report,
     tune,
+    prepare,
     simulate,
     label,
     reproduce,

@@ -88,8 +88,9 @@ def label(
         trajectories: Files: .xtc, .trr, .dcd, .h5 (as mdtraj writes it), .npy of shape (frames, atoms, 3) in nm, or
             .npz with such an array positions and perhaps energy.
         out: Folder of the dataset.
-        topology: Structure of the molecule, PDB or mmCIF, atoms in the order of the frames.
-        molecule: Name of a molecule of the paper, instead of --topology.
+        topology: File of the molecule, atoms in the order of the frames: PDB, mmCIF, or an Amber prmtop or GROMACS top
+            with coordinates beside it.
+        molecule: Instead of --topology: a name, a sequence, or a folder that boltzkit prepare wrote.
         forcefield: OpenMM force-field files with commas between; Amber ff99SB-ILDN with OBC2 by default.
         constraints: Bonds that the simulation held fixed: HBonds, AllBonds or HAngles; none by default.
         temperature: Kelvin, at which the simulation ran.
@@ -174,19 +175,11 @@ def _told(path: Path, bias: "FrameBias | None") -> list[str]:
 def _molecule(
     topology: Path | None, name: str | None, forcefield: str | None, constraints: str | None
 ) -> "Molecule":
-    from boltzkit.molecule import DEFAULT_FORCEFIELD, Molecule, find_molecule
+    from boltzkit.molecule import read_molecule
 
     if (topology is None) == (name is None):
         raise UserError("Say whose trajectory it is: either --topology FILE or --molecule NAME.")
-    if name is not None:
-        if forcefield is not None or constraints is not None:
-            raise UserError(
-                "--forcefield and --constraints go with --topology: a named molecule has its own."
-            )
-        return find_molecule(name)
-    assert topology is not None
-    files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
-    return Molecule.from_pdb(topology, files, constraints)
+    return read_molecule(str(topology or name), forcefield, constraints)
 
 
 def _lines(path: Path, result: "LabelResult") -> list[str]:

@@ -65,7 +65,8 @@ def run(
     - `data/`: samples that were drawn or labelled to learn from
 
     Args:
-        molecule: Name of a molecule, PDB or mmCIF file, prmtop (coordinates beside it), or a sequence like ACE-ALA-NME.
+        molecule: Name of a molecule, PDB or mmCIF file, prmtop or top (coordinates beside it), a sequence like
+            ACE-ALA-NME, or a folder that boltzkit prepare wrote.
         out: Folder of the answer; runs/NAME by default.
         data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more. Biased
             data serve too: a folder that boltzkit label made knows their bias.

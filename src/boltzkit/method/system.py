@@ -32,7 +32,8 @@ class MoleculeConfig(Config):
     """Which molecule, at which temperature, in which coordinates."""
 
     molecule: str
-    """Name of a molecule, a PDB or mmCIF file, or a sequence such as ACE-ALA-NME."""
+    """Name of a molecule, PDB or mmCIF file, prmtop or top (coordinates beside it), a sequence such as ACE-ALA-NME, or
+    a folder that boltzkit prepare wrote."""
     forcefield: str | None = None
     """OpenMM force-field files with commas between, for files and sequences; ff99SB-ILDN with OBC2 by default."""
     constraints: str | None = None

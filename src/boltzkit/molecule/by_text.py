@@ -1,6 +1,7 @@
 """A molecule as people name it: by name, by files, or by sequence."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from boltzkit.errors import UserError
@@ -10,44 +11,118 @@ from boltzkit.molecule.saved import load_molecule
 
 __all__ = ["read_molecule"]
 
-_ENDINGS = (".pdb", ".cif", ".mmcif", ".pdbx")
-_AMBER = (".prmtop", ".parm7")
-_AMBER_COORDINATES = (".inpcrd", ".rst7", ".crd")
+_STRUCTURES = (".pdb", ".cif", ".mmcif", ".pdbx")
+_BESIDE = {
+    ".prmtop": (".inpcrd", ".rst7", ".crd"),
+    ".parm7": (".inpcrd", ".rst7", ".crd"),
+    ".top": (".gro",),
+    ".psf": (".crd", ".pdb"),
+    ".xml": (".pdb", ".cif"),
+}
+"""Files without a structure of their own, and the endings under which coordinates are looked for beside them."""
+_NO_MOLECULE = (
+    ".gro",
+    ".inpcrd",
+    ".rst7",
+    ".crd",
+    ".mol2",
+    ".sdf",
+    ".mol",
+    ".xyz",
+    ".itp",
+    ".prm",
+    ".xtc",
+    ".dcd",
+)
 
 
-def read_molecule(text: str, forcefield: str | None = None, constraints: str | None = None) -> Molecule:
+def read_molecule(
+    text: str,
+    forcefield: str | None = None,
+    constraints: str | None = None,
+    *,
+    coordinates: Path | None = None,
+    parameters: Sequence[Path] = (),
+    add_hydrogens: bool = False,
+    trust: bool = False,
+) -> Molecule:
     """Return a molecule given by its name, a file, a folder, or a sequence such as ACE-ALA-NME.
 
-    Files are structures (PDB, mmCIF) and Amber's prmtop, which has its coordinates beside it under the same name;
-    folders hold ``system.xml`` and ``topology.pdb``.
+    Files are structures (PDB, mmCIF), and what other engines have prepared: Amber's prmtop, GROMACS' top, CHARMM's psf,
+    OpenMM's System as XML. Folders hold ``system.xml`` and ``topology.pdb``.
 
     Args:
         text: what was typed.
-        forcefield: OpenMM force-field files with commas between, for structures and sequences; for a prmtop the name
-            of an implicit solvent such as OBC2.
+        forcefield: OpenMM force-field files with commas between, for structures and sequences; for a prmtop or psf the
+            name of an implicit solvent such as OBC2.
         constraints: ``HBonds``, ``AllBonds`` or ``HAngles``; for files and sequences.
+        coordinates: of a prmtop, top, psf or xml; a file of the same name beside it by default.
+        parameters: of a psf: its rtf, prm and str files.
+        add_hydrogens: add those that a structure lacks, for pH 7.
+        trust: let files run the code they carry.
     """
     path = Path(text)
-    if path.suffix.lower() in _AMBER:
-        return Molecule.from_amber(path, _coordinates(path), forcefield, constraints)
+    ending = path.suffix.lower()
+    if add_hydrogens and ending not in _STRUCTURES:
+        raise UserError(
+            f"Hydrogens are added to PDB and mmCIF files, not to {text}: leave --add-hydrogens out."
+        )
+    if ending in _BESIDE:
+        start = _coordinates(path) if coordinates is None else coordinates
+        return _from_engine(path, start, forcefield, constraints, parameters, trust)
+    if coordinates is not None or parameters:
+        raise UserError(f"{text} needs neither --coordinates nor --parameters: leave them out.")
     files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
-    if path.suffix.lower() in _ENDINGS:
-        return Molecule.from_pdb(text, files, constraints)
+    if ending in _STRUCTURES:
+        return Molecule.from_pdb(text, files, constraints, add_hydrogens=add_hydrogens, trust=trust)
     if "-" in text and text == text.upper():
-        return Molecule.from_sequence(text, files, constraints)
+        return Molecule.from_sequence(text, files, constraints, trust=trust)
     if forcefield is not None or constraints is not None:
         raise UserError(
             "A force field and constraints go with a structure file or a sequence: a named molecule has its own."
         )
     if os.path.isdir(path):  # unlike Path's own, no error for a name that no file can have
-        return load_molecule(path)
+        return load_molecule(path, trust=trust)
+    if ending in _NO_MOLECULE:
+        raise UserError(
+            f"{text} says too little to make a molecule of: give a PDB or mmCIF file, a prmtop, top or psf with "
+            "coordinates beside it, or a folder that boltzkit prepare wrote."
+        )
     return find_molecule(text)
 
 
+def _from_engine(
+    path: Path,
+    coordinates: Path,
+    solvent: str | None,
+    constraints: str | None,
+    parameters: Sequence[Path],
+    trust: bool,
+) -> Molecule:
+    """Read what another engine has prepared."""
+    ending = path.suffix.lower()
+    if ending != ".psf" and parameters:
+        raise UserError(f"--parameters are for a CHARMM psf, not for {path}: leave them out.")
+    if ending == ".psf":
+        if not parameters:
+            raise UserError(f"{path} needs its parameter files: boltzkit prepare {path} --parameters FILE.")
+        return Molecule.from_charmm(path, coordinates, parameters, solvent, constraints)
+    if ending in (".prmtop", ".parm7"):
+        return Molecule.from_amber(path, coordinates, solvent, constraints)
+    if solvent is not None:
+        raise UserError(f"{path} has a force field of its own: leave --forcefield out.")
+    if ending == ".top":
+        return Molecule.from_gromacs(path, coordinates, constraints=constraints)
+    if constraints is not None:
+        raise UserError(f"{path} has constraints of its own: leave --constraints out.")
+    return Molecule.from_system_xml(path, coordinates, trust=trust)
+
+
 def _coordinates(topology: Path) -> Path:
-    """Return the coordinates that lie beside a prmtop."""
-    found = [path for ending in _AMBER_COORDINATES if (path := topology.with_suffix(ending)).is_file()]
+    """Return the coordinates that lie beside a file without any."""
+    endings = _BESIDE[topology.suffix.lower()]
+    found = [path for ending in endings if (path := topology.with_suffix(ending)).is_file()]
     if not found:
-        wanted = " or ".join(topology.with_suffix(ending).name for ending in _AMBER_COORDINATES)
+        wanted = " or ".join(topology.with_suffix(ending).name for ending in endings)
         raise UserError(f"{topology} has no coordinates beside it: put {wanted} there.")
     return found[0]

@@ -27,7 +27,7 @@ _SHORT = 40
 """Characters of a formula that cannot grow that far; most texts of a file are numbers."""
 _PARTS = re.compile(r"[A-Za-z_]\w*|\d+|\S")
 
-_MEANING = "pass trust=True (--trust) if you know where it comes from"
+_MEANING = "let boltzkit prepare --trust read it (trust=True in Python) if you know where it comes from"
 
 
 class _NoDoctype(ElementTree.TreeBuilder):

@@ -30,8 +30,8 @@ def why_unmatched(forcefield: Any, residue: Any) -> str:
     if set(missing) == {_HYDROGEN} and not extra:
         hydrogens = "1 hydrogen" if missing[_HYDROGEN] == 1 else f"{missing[_HYDROGEN]} hydrogens"
         return (
-            f"{label} lacks {hydrogens} of the template {best}: pass add_hydrogens=True "
-            "(--add-hydrogens), or add them with OpenMM's Modeller.addHydrogens."
+            f"{label} lacks {hydrogens} of the template {best}: boltzkit prepare FILE "
+            "--add-hydrogens --out FOLDER adds them (add_hydrogens=True in Python)."
         )
     if not missing and not extra:
         return (
