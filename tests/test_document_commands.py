@@ -9,9 +9,12 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import mdtraj
 import pytest
 
 from boltzkit.cli import main
+from boltzkit.method import load
+from boltzkit.molecule import pdb_text
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,6 +28,13 @@ SMALL = (
 LITTLE = "boltzkit sample alanine-dipeptide --effective 1000 --out ensemble"
 LEAST = "boltzkit sample runs/ldr --effective 20 --out ensemble"
 
+OBC1 = "--forcefield amber96.xml,amber96_obc.xml"
+TINY = (
+    "--set training.steps=20 --set training.batch=32 --set flow.pairs=1 --set flow.hidden=[8] --set data.samples=200 "
+    "--set data.validation_samples=50 --set training.log_every=10 "
+    "--set target.forcefield=amber96.xml,amber96_obc.xml"
+)
+
 RUN = {
     "README.md": {
         "boltzkit sample alanine-dipeptide --effective 10000 --out ensemble": LITTLE,
@@ -35,6 +45,13 @@ RUN = {
     "biased-data.md": {
         "boltzkit simulate alanine-dipeptide --protocol metadynamics --show": "",
         "boltzkit train biased --show": "",
+    },
+    "examples.md": {
+        "boltzkit label run1.xtc --topology my.pdb --out data/my": OBC1,
+        "boltzkit label run2.xtc --topology my.pdb --out data/my --split validation": OBC1,
+        "boltzkit label run3.xtc --topology my.pdb --out data/my --split test": OBC1,
+        "boltzkit train unbiased --set target.molecule=my.pdb --set data.path=data/my --out runs/my-flow": TINY,
+        "boltzkit evaluate runs/my-flow": "--samples 500",
     },
     "quickstart.md": {
         "boltzkit train gmm --out runs/plain --set training.steps=3000": SMALL,
@@ -51,10 +68,10 @@ RUN = {
 """Document -> command as it is shown -> words that are added, or a smaller command to run instead."""
 
 NOT_RUN = {
-    r"my\.|traj|run\d\.|ligand|umbrella\.toml|ACE-TRP|biased$|windows$| meta$|small|runs/peptide|runs/val|runs/my":
+    r"my\.|traj|run\d\.|ligand|umbrella\.toml|ACE-TRP|biased$|windows$| meta$|small|runs/peptide|runs/ala|runs/my":
         "takes files of the reader; tests/cli run the verb",
     r"boltzkit (run|simulate) ": "takes minutes; tests/run and tests/cli/test_simulate.py run the verb",
-    r"boltzkit train (unbiased|biased|cmt|fab)": "takes minutes to hours; tests/method train with these recipes",
+    r"boltzkit train (unbiased|biased|cmt|ta-bg|fab)": "takes minutes to hours; tests/method train with these recipes",
     r"boltzkit (reproduce|evaluate|tune) .*(results/|--scale|data/aldp)": "takes minutes to weeks; tests/reproduce",
     r"boltzkit doctor": "runs in tests/cli/test_doctor.py",
     r"boltzkit benchmark": "takes minutes; tests/benchmark",
@@ -81,6 +98,16 @@ def states_of_the_documents() -> str:
     return str(block)
 
 
+def files_of_a_reader(folder: Path) -> None:
+    """Write a structure and three trajectories, as somebody with dynamics of their own has them."""
+    ensemble = load("alanine-dipeptide").ensemble(600)
+    molecule = ensemble.subject.molecule
+    (folder / "my.pdb").write_text(pdb_text(molecule, molecule.positions))
+    for number, x in enumerate(ensemble.x.split(200), 1):
+        frames = mdtraj.Trajectory(x.numpy(), mdtraj.Topology.from_openmm(molecule.topology))
+        frames.save_xtc(str(folder / f"run{number}.xtc"))
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_command_is_run_or_has_a_reason(document):
     known = set(RUN.get(document.name, {}))
@@ -101,6 +128,7 @@ def test_every_reason_is_needed():
 def test_the_commands_of_a_document_run(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "states.toml").write_text(states_of_the_documents())
+    files_of_a_reader(tmp_path)
     (document,) = (path for path in DOCUMENTS if path.name == name)
     for command in shown(document):
         if command not in RUN[name]:

@@ -11,20 +11,20 @@ from boltzkit.molecule.stereo import handed_centres, handedness
 
 Energy = Callable[[Any, Any], float]
 SIZES = {
-    "alanine-dipeptide": (22, 0),
-    "alanine-dipeptide-cartesian": (22, 0),
-    "alanine-tetrapeptide": (42, 0),
-    "alanine-hexapeptide": (62, 32),
+    "alanine-dipeptide": (22, 0, 1),
+    "alanine-dipeptide-cartesian": (22, 0, 1),
+    "alanine-tetrapeptide": (42, 0, 3),
+    "alanine-hexapeptide": (62, 32, 5),
 }
+"""Atoms, constraints and stereocentres."""
 
 
 @pytest.mark.parametrize("name", MOLECULES)
 def test_named_molecules_have_their_atoms_and_constraints(name: str) -> None:
     molecule = find_molecule(name)
     assert molecule.name == name
-    assert (molecule.n_atoms, len(molecule.constraints)) == SIZES[name]
     centres = handed_centres(molecule.topology, name)
-    assert len(centres) == sum(residue.name == "ALA" for residue in molecule.topology.residues())
+    assert (molecule.n_atoms, len(molecule.constraints), len(centres)) == SIZES[name]
     assert (handedness(molecule.positions, centres) > 0.5).all()
 
 

@@ -10,8 +10,15 @@ from boltzkit.training import RunFolder, TrainingConfig
 CONFIG = TrainingConfig(steps=7)
 
 
+def begin(path, seed: int = 0) -> None:
+    """Leave a run that has come to its first line of metrics."""
+    with RunFolder(path) as folder:
+        assert folder.open(CONFIG, seed, "cpu") == []
+        folder.log({"step": 1})
+
+
 def test_same_settings_join_and_others_are_refused(tmp_path):
-    assert RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu") == []
+    begin(tmp_path / "a")
     assert RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu") == []
     assert TrainingConfig.parse(json.loads((tmp_path / "a" / "config.json").read_text())) == CONFIG
     with pytest.raises(UserError, match="other settings"):
@@ -20,7 +27,7 @@ def test_same_settings_join_and_others_are_refused(tmp_path):
 
 def test_a_run_begun_before_a_setting_existed_goes_on_with_its_default(tmp_path):
     path = tmp_path / "a" / "config.json"
-    RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu")
+    begin(tmp_path / "a")
     old = json.loads(path.read_text())
     del old["clip"]
     path.write_text(json.dumps(old))
@@ -37,7 +44,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
 
 
 def test_provenance_is_written_and_a_difference_announced(tmp_path):
-    RunFolder(tmp_path / "a").open(CONFIG, 5, "cpu")
+    begin(tmp_path / "a", 5)
     path = tmp_path / "a" / "provenance.json"
     content = json.loads(path.read_text())
     assert content["seed"] == 5
@@ -45,6 +52,14 @@ def test_provenance_is_written_and_a_difference_announced(tmp_path):
     path.write_text(json.dumps(content | {"threads": 77}))
     (remark,) = RunFolder(tmp_path / "a").open(CONFIG, 5, "cpu")
     assert "threads was 77" in remark
+
+
+def test_a_run_that_never_began_leaves_its_folder_to_other_settings(tmp_path):
+    """Whoever mistyped a setting, and mended it, is not sent to another folder."""
+    RunFolder(tmp_path / "a").open(CONFIG, 0, "cpu")
+    other = TrainingConfig(steps=8)
+    assert RunFolder(tmp_path / "a").open(other, 0, "cpu") == []
+    assert TrainingConfig.parse(json.loads((tmp_path / "a" / "config.json").read_text())) == other
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def _test(path: Path, model: "Model") -> "Tensor | Dataset":
         raise UserError(f"{path} is a folder, but test samples of {model.target.name} come from a .npy file.")
     split = Dataset.open(path, molecule_of(model.config.target)).split("test")
     if not len(split):
-        raise UserError(f"{path} has no test split: make one with boltzkit simulate --split test.")
+        raise UserError(
+            f"{path} has no test split: make one with boltzkit label or boltzkit simulate, --split test."
+        )
     return split
 
 

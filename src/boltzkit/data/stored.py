@@ -145,7 +145,8 @@ def _refuse_unfit(dataset: Dataset, temperature: float, gradients: bool, biased:
     if about.temperature != temperature and not biased:
         raise UserError(
             f"{dataset.folder} was sampled at {about.temperature:g} K, but the target is at {temperature:g} K: samples "
-            "of another temperature follow another distribution."
+            "of another temperature follow another distribution. Learn them by boltzkit train biased, or set "
+            f"target.temperature={about.temperature:g}."
         )
     if about.bias is not None and not biased:
         raise UserError(

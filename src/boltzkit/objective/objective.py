@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import torch
 from torch import Tensor
@@ -139,7 +140,9 @@ class Objective:
             return self.data.combined(batch.path, batch.log_prob, batch.weights)
         if isinstance(self.data, ReverseKL):
             return self.data(batch.log_prob, batch.energy)
-        return self.data(batch.log_prob, batch.weights)
+        if isinstance(self.data, ForwardKL):
+            return self.data(batch.log_prob, batch.weights)
+        assert_never(self.data)
 
     def _total(self) -> Total:
         term = self.dispersion if self.data is None else self.data

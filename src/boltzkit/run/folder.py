@@ -66,11 +66,12 @@ class AnswerFolder:
                 )
             # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
             return load_molecule(self.molecule, _name(request.molecule))
+        # The molecule first: of two mistakes, the one in its name comes before the one in the folder's.
+        molecule = read_molecule(request.molecule, request.forcefield, request.constraints)
         if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
             raise UserError(
                 f"{self.path} is not empty and holds no answer: choose another folder with --out."
             )
-        molecule = read_molecule(request.molecule, request.forcefield, request.constraints)
         save_molecule(molecule, self.molecule)
         # The request last: a folder that has one has its molecule, whenever a kill came.
         write_json(stored, content)

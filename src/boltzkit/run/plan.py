@@ -20,6 +20,7 @@ __all__ = [
     "flow_for",
     "make_plan",
     "planned_training",
+    "stage_cost",
     "training_share",
 ]
 
@@ -164,11 +165,16 @@ def planned_training(
     return base.model_copy(update=update)
 
 
+def stage_cost(config: RunConfig) -> float:
+    """Return what a step of all stages costs, in steps without reference."""
+    if config.importance is not None:
+        return 1.0 + _REFERENCE_COST
+    return 1.0 if config.reference is None else _REFERENCE_COST
+
+
 def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     """Return a training whose steps fill a time."""
-    stages = 1.0 if config.importance is None else 1.0 + _REFERENCE_COST
-    stages = _REFERENCE_COST if config.importance is None and config.reference is not None else stages
-    steps = int(_bounded(seconds / (stages * step), _FEWEST_STEPS, _MOST_STEPS))
+    steps = int(_bounded(seconds / (stage_cost(config) * step), _FEWEST_STEPS, _MOST_STEPS))
     warm_up = config.objective.warm_up and steps // 10
     update = {
         "objective": config.objective.model_copy(update={"warm_up": warm_up}),

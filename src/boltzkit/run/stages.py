@@ -13,7 +13,15 @@ from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
 from boltzkit.molecule import Molecule
 from boltzkit.run.folder import AnswerFolder
-from boltzkit.run.plan import Plan, describe, fitted, make_plan, planned_training, training_share
+from boltzkit.run.plan import (
+    Plan,
+    describe,
+    fitted,
+    make_plan,
+    planned_training,
+    stage_cost,
+    training_share,
+)
 from boltzkit.run.request import Request
 from boltzkit.simulate import Quality, assess, simulate_batched
 from boltzkit.storage import read_json
@@ -185,7 +193,9 @@ def _training(
     config = fitted(config, budget, step)
     stages = "" if config.importance is None else "two stages of "
     told = f"{stages}{config.training.steps:,} steps of {1000 * step:.0f} ms"
-    tell(f"training: {told}, about {budget / 60:.1f} minutes")
+    needed = stage_cost(config) * config.training.steps * step
+    more = ": more than asked for, since fewer steps teach nothing" if needed > 1.5 * budget else ""
+    tell(f"training: {told}, about {needed / 60:.1f} minutes{more}")
     return config
 
 

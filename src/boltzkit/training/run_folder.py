@@ -55,9 +55,12 @@ class RunFolder:
     def open(self, config: Config, seed: int, device: str) -> list[str]:
         """Create the folder or join it; return what may make a resumed run differ in its last bits."""
         now = provenance(seed, device)
-        if not (self.path / "config.json").is_file():
-            if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
-                raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
+        there = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        begun = there - _FIRST_FILES
+        if "config.json" not in begun and begun:
+            raise UserError(f"{self.path} is not empty and not a run: choose another folder with --out.")
+        # Without a line of metrics or a checkpoint there is nothing to lose: other settings may take the folder.
+        if begun <= {"config.json"}:
             self._take()
             # The configuration last: a folder that has one is a complete run, whenever a kill came.
             write_json(self.path / "provenance.json", now)
