@@ -196,3 +196,19 @@ def test_side_by_side_resumes_and_notices_other_runs(tiny_run, tmp_path):
     # The folder holds seeds 0 and 1; seeds 0 and 2 are another run.
     with pytest.raises(UserError, match="other settings"):
         fit_side_by_side([tiny_run(0), tiny_run(2)], tmp_path / "run")
+
+
+@pytest.mark.parametrize("products", ["highest", "high"])
+def test_products_have_their_precision_while_training_alone(products, tiny_run, tmp_path):
+    seen = []
+
+    def look(line: dict[str, object], steps: int) -> None:
+        seen.append(torch.get_float32_matmul_precision())
+        if len(seen) == 5:
+            raise RuntimeError("the end")
+
+    before = torch.get_float32_matmul_precision()
+    with pytest.raises(RuntimeError, match="the end"):
+        fit(tiny_run(products=products), tmp_path / "run", look)
+    assert set(seen) == {products}
+    assert torch.get_float32_matmul_precision() == before

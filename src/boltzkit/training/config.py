@@ -19,6 +19,9 @@ class TrainingConfig(Config):
     accumulate: int = Field(1, ge=1)
     """Parts that a rank divides its batch into where memory is short; the gradient is that of the whole batch, the
     centre of the dispersion included, at the price of one more pass through the flow."""
+    products: Literal["highest", "high", "medium"] = "highest"
+    """Precision of matrix products while training, where the hardware has faster ones than float32: `high` is TF32 on
+    NVIDIA GPUs, `medium` may be bfloat16. Results change; everything else, and all of sampling, stays float32."""
     optimiser: Literal["adam", "adamw"] = "adam"
     """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it."""
     learning_rate: float = Field(1e-3, gt=0)

@@ -1,7 +1,8 @@
 """The loop: steps, metrics, validation, checkpoints, clean stops."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +91,7 @@ def train(
     if _resume(state, folder):
         problem.target.evaluations = state.evaluations
     clock = _Clock()
-    with stop_requested() as stopping:
+    with stop_requested() as stopping, _products(config.products):
         while state.step < config.steps:
             with counted(problem.target):
                 reference = None if problem.reference is None else problem.reference(state.step)
@@ -107,6 +108,17 @@ def train(
             if stop and state.step < config.steps:
                 raise Interrupted(_farewell(state, config, folder))
     return state
+
+
+@contextmanager
+def _products(precision: str) -> Iterator[None]:
+    """Let torch multiply matrices with a precision, then as before."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _resume(state: TrainState, folder: RunFolder | None) -> bool:
