@@ -13,7 +13,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-import boltzkit
 from boltzkit.benchmark.reading import write_noise
 from boltzkit.errors import UserError
 from boltzkit.molecule import find_molecule
@@ -187,7 +186,7 @@ def _timed(method: str, settings: Mapping[str, str], ranks: int, out: Path) -> f
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", f"{ranks}"]
     options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     train = ["-m", "boltzkit", "train", _RECIPES[method], "--out", str(out), *options]
-    home = Path(boltzkit.__file__).parents[1]
+    home = Path(__file__).parents[2]
     path = os.pathsep.join(filter(None, [str(home), os.environ.get("PYTHONPATH")]))
     ended = subprocess.run(
         [sys.executable, *launch, *train],
