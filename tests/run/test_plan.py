@@ -56,9 +56,13 @@ def test_more_time_means_more_samples():
     assert short.simulation.samples == 10_000
     assert long.simulation.samples == 500_000
     assert long.simulation.temperature == 300
-    words = describe(short, Request(molecule=ALANINE, minutes=0.01))
+    words = describe(short, Request(molecule=ALANINE, minutes=0.01), molecule)
     assert "10,000 samples are drawn first" in words
-    assert "About 0.01 minutes: 0.002 for samples to learn from, 0.006 to train, 0.002 for the rest" in words
+    # The least that is drawn takes longer than that, and it is said.
+    assert "for samples to learn from, 0.006 to train, 0.002 for the rest; more than asked for" in words
+    # Samples have an upper bound: with so much time they take less than their share, and the share is told.
+    words = describe(long, Request(molecule=ALANINE, minutes=1000), molecule)
+    assert "About 1000 minutes: 200 for samples" in words
     assert make_plan(Request(molecule=ALANINE, evaluations=5000), molecule).simulation is None
 
 

@@ -10,7 +10,7 @@ from boltzkit.flow import SplineFlowConfig
 from boltzkit.method import DataConfig, EvaluationConfig, MoleculeConfig, RunConfig, find_recipe
 from boltzkit.molecule import Molecule
 from boltzkit.run.request import METHODS, Request
-from boltzkit.simulate import BatchedSimulation, TemperingConfig
+from boltzkit.simulate import BatchedSimulation, TemperingConfig, space_of
 
 __all__ = [
     "Plan",
@@ -95,10 +95,13 @@ def choose_method(request: Request, bias: str | None = None) -> tuple[str, str]:
 def planned_simulation(
     molecule: Molecule, temperature: float, seconds: float, seed: int
 ) -> BatchedSimulation:
-    """Return a simulation by the batched sampler that takes about a time, a part of it to equilibrate."""
+    """Return a simulation by the batched sampler that takes about a time, a part of it to equilibrate.
+
+    Large molecules take more than little time, since fewer walkers or sweeps than some are worth nothing.
+    """
     levels, hottest = (1, 1.0) if molecule.n_atoms <= _SMALL else (4, 2.0)
     moves = TemperingConfig(temperatures=levels, hottest=hottest, seed=seed)
-    one = _evaluation_seconds(molecule, temperature) * levels * (moves.leaps + moves.turns + 1)
+    one = _sweep_seconds(molecule, temperature, moves)
     walkers = int(_bounded(_EQUILIBRATING * seconds / (_EQUILIBRATION * one), _FEWEST_WALKERS, _WALKERS))
     sweeps = (1 - _EQUILIBRATING) * seconds / (walkers * one)
     frames = int(_bounded(sweeps / 2, _FEWEST_FRAMES, _MOST_FRAMES))
@@ -204,17 +207,27 @@ def make_plan(request: Request, molecule: Molecule, bias: str | None = None) -> 
     return Plan(method=method, reason=reason, simulation=simulation)
 
 
-def describe(plan: Plan, request: Request) -> str:
+def describe(plan: Plan, request: Request, molecule: Molecule) -> str:
     """Say in sentences what will be done, and what it will cost."""
     drawn = "" if plan.simulation is None else f" {plan.simulation.samples:,} samples are drawn first."
-    data, training = 0.0 if plan.simulation is None else _DATA_SHARE, training_share(plan.method)
+    share, training = 0.0 if plan.simulation is None else _DATA_SHARE, training_share(plan.method)
+    asked = share * request.minutes
+    # Close to what was asked for, what was asked for is told: the time of a sweep is known no better.
+    data = asked if plan.simulation is None else _simulation_seconds(plan.simulation, molecule) / 60
+    data = asked if data < 1.5 * asked else data
     times = [
         (data, "for samples to learn from"),
-        (training, "to train"),
-        (1 - data - training, "for the rest"),
+        (training * request.minutes, "to train"),
+        ((1 - share - training) * request.minutes, "for the rest"),
     ]
-    shares = ", ".join(f"{request.minutes * share:.2g} {what}" for share, what in times if share > 0)
-    return f"Method: {METHODS[plan.method]}, because {plan.reason}.{drawn} About {request.minutes:g} minutes: {shares}."
+    parts = ", ".join(f"{_told(minutes)} {what}" for minutes, what in times if minutes > 0)
+    total = request.minutes - asked + data
+    more = "" if data == asked else "; more than asked for, since so large a molecule is not sampled in less"
+    return f"Method: {METHODS[plan.method]}, because {plan.reason}.{drawn} About {_told(total)} minutes: {parts}{more}."
+
+
+def _told(minutes: float) -> str:
+    return f"{minutes:.2g}" if minutes < 10 else f"{minutes:.0f}"
 
 
 def training_share(method: str) -> float:
@@ -222,13 +235,19 @@ def training_share(method: str) -> float:
     return _TRAINING_SHARE if method == "sampler" else _TRAINING_SHARE + _DATA_SHARE
 
 
-def _evaluation_seconds(molecule: Molecule, temperature: float) -> float:
-    """Return the time of one energy with its gradient, from batches; the shortest, as others may use the machine."""
-    energy = molecule.energy(temperature)
-    x = molecule.positions.float().expand(_WALKERS, -1, -1).contiguous()
+def _simulation_seconds(simulation: BatchedSimulation, molecule: Molecule) -> float:
+    sweep = _sweep_seconds(molecule, simulation.temperature, simulation.tempering)
+    frames = simulation.samples / simulation.tempering.walkers
+    return simulation.tempering.walkers * sweep * (simulation.equilibration + frames * simulation.every)
+
+
+def _sweep_seconds(molecule: Molecule, temperature: float, moves: TemperingConfig) -> float:
+    """Return the time of one walker's sweep at all temperatures, from batches; the shortest of some."""
+    space = space_of(molecule, molecule.energy(temperature))
+    y = space.coordinates(molecule.positions.float().expand(1, _WALKERS, -1, -1).contiguous())
     times = []
     for _ in range(_TIMED):
         start = time.perf_counter()
-        energy.energy_and_gradient(x)
+        space.evaluate(y)
         times.append(time.perf_counter() - start)
-    return min(times) / _WALKERS
+    return min(times) / _WALKERS * moves.temperatures * (moves.leaps + moves.turns + 1)

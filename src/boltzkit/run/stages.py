@@ -88,7 +88,9 @@ def _find(
     if plan is None:
         plan = make_plan(request, molecule, _bias(request))
         folder.keep("plan.json", plan)
-    tell(f"{molecule.name}: {molecule.n_atoms} atoms, {request.temperature:g} K. {describe(plan, request)}")
+    tell(
+        f"{molecule.name}: {molecule.n_atoms} atoms, {request.temperature:g} K. {describe(plan, request, molecule)}"
+    )
     data = _data(request, plan, molecule, folder, tell)
     # Biased samples are worth what their importance weights say, not what their correlation does.
     teaching = data is not None and plan.method != "biased" and len(data.split("train")) > 0

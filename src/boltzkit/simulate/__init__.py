@@ -1,7 +1,7 @@
 """Simulations that make energy-labelled data: a batched sampler, and molecular dynamics in several protocols."""
 
 from boltzkit.simulate.dynamics import DynamicsConfig
-from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched
+from boltzkit.simulate.ground_truth import BatchedSimulation, simulate_batched, space_of
 from boltzkit.simulate.internal_space import InternalSpace
 from boltzkit.simulate.metadynamics import MetadynamicsSimulation, simulate_metadynamics
 from boltzkit.simulate.minima import MinimaSearch, find_minima
@@ -45,4 +45,5 @@ __all__ = [
     "simulate_replica_exchange",
     "simulate_seeded",
     "simulate_umbrella",
+    "space_of",
 ]

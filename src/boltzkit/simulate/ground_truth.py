@@ -16,7 +16,7 @@ from boltzkit.simulate.recording import Check, Recorded, Run, Tell, record
 from boltzkit.simulate.space import CartesianSpace, Space
 from boltzkit.simulate.tempering import Tempering, TemperingConfig
 
-__all__ = ["BatchedSimulation", "simulate_batched"]
+__all__ = ["BatchedSimulation", "simulate_batched", "space_of"]
 
 
 class BatchedSimulation(Protocol):
@@ -50,17 +50,20 @@ def simulate_batched(molecule: Molecule, config: BatchedSimulation, out: Path, t
     record(molecule, config, _BatchedRun(molecule, config), out, tell)
 
 
+def space_of(molecule: Molecule, energy: Target) -> Space:
+    """Return what walkers move in: Cartesian coordinates, or internal ones where bonds are constrained."""
+    if len(molecule.constraints):
+        return InternalSpace(molecule.internal_coordinates(), energy)
+    return CartesianSpace(molecule, energy)
+
+
 class _BatchedRun(Run):
     """Walkers of the batched sampler, recorded at the target's temperature."""
 
     def __init__(self, molecule: Molecule, config: BatchedSimulation) -> None:
         self._config, self._reference = config, molecule.positions.float()[None]
         self._energy: Target = molecule.energy(config.temperature)
-        self._space: Space = (
-            InternalSpace(molecule.internal_coordinates(), self._energy)
-            if len(molecule.constraints)
-            else CartesianSpace(molecule, self._energy)
-        )
+        self._space = space_of(molecule, self._energy)
         self.trajectories = config.tempering.walkers
         self.segments = -(-config.samples // (config.segment * self.trajectories))
         self.folders = {config.temperature: ""}
