@@ -85,8 +85,21 @@ def test_damaged_gromacs_files(ending: str, fuzz, spoiled, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["deadly.xtc", "deadly.trr"])
 def test_files_that_kill_their_reader(name: str, refusal) -> None:
-    """Found by spoiling sound files at random: mdtraj's C code dies over these."""
-    assert "is damaged" in refusal(lambda: use(Path(__file__).parent / "deadly" / name))
+    """Found by spoiling sound files at random: mdtraj's C code dies over these, or overwrites memory."""
+    said = refusal(lambda: use(Path(__file__).parent / "deadly" / name))
+    assert any(words in said for words in ("is damaged", "could not be read", "is cut off"))
+
+
+def test_a_file_that_a_process_failed_over_is_not_read_here(refusal, monkeypatch, tmp_path: Path) -> None:
+    """The reader that fails in good order may have overwritten memory first; this process must not follow it."""
+    path = tmp_path / "a.xtc"
+    with mdtraj.formats.XTCTrajectoryFile(str(path), "w") as file:
+        file.write(np.zeros((1, 3, 3), dtype=np.float32))
+    script = tmp_path / "reader.py"
+    script.write_text("print('RuntimeError: XTC read error')\nraise SystemExit(1)")
+    monkeypatch.setattr("boltzkit.data.gromacs_reader.__file__", str(script))
+    _refuse_deadly.cache_clear()
+    assert refusal(lambda: use(path)).endswith("a.xtc could not be read as a .xtc file: XTC read error.")
 
 
 def test_a_reader_that_hangs_or_dies_is_no_danger(refusal, monkeypatch, tmp_path: Path) -> None:

@@ -101,14 +101,6 @@ def _gromacs(path: Path, stack: ExitStack) -> TrajectoryFile:
     _refuse_deadly(path, status.st_size, status.st_mtime_ns)
     file = stack.enter_context(kind(str(path)))
     n_frames, n_atoms = len(file), file.read(n_frames=1)[0].shape[1]
-    file.seek(n_frames - 1)
-    try:
-        file.read(n_frames=2)  # mdtraj does not count an incomplete last frame, but stumbles over it
-    except RuntimeError as error:
-        raise UserError(
-            f"{path} is cut off after {n_frames} complete frames: copy it again, or cut it there with the tool that "
-            "wrote it."
-        ) from error
 
     def read(start: int, stop: int) -> NDArray[np.float32]:
         with _explained(path):
@@ -134,6 +126,15 @@ def _refuse_deadly(path: Path, size: int, changed: int) -> None:
         raise UserError(f"{path} is damaged: it kills the library that reads it. Copy or convert it again.")
     if ended.stdout.startswith("MemoryError"):
         raise UserError(f"{path} is damaged: it asks for more memory than its frames can need.")
+    if ended.returncode:
+        # Not tried again here: what fails in good order there may have overwritten memory before it did.
+        reason = ended.stdout.partition(": ")[2].strip().rstrip(".") or "its reader failed"
+        if ended.stdout.startswith("EOFError"):
+            raise UserError(
+                f"{path} is cut off after {reason} complete frames: copy it again, or cut it there with the tool that "
+                "wrote it."
+            )
+        raise UserError(f"{path} could not be read as a {path.suffix} file: {reason}.")
 
 
 def _dcd(path: Path, stack: ExitStack) -> TrajectoryFile:
