@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import boltzkit.run
 import boltzkit.simulate
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+STOPS = (signal.SIGTERM, signal.SIGINT)
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -96,37 +98,57 @@ def shrink() -> None:
 
 def start(request: dict[str, Any]) -> int:
     """Fork; the child becomes the command."""
+    # A signal may come before the command listens: it waits until the child answers as the command would.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         return pid
     code = 70
     try:
-        os.setpgid(0, 0)
-        os.chdir(request["folder"])
-        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
-        torch.set_num_threads(request["threads"])
-        shrink()
-        fault = None
-        if request["fault"] is not None and request["fault"]["kind"] == "clock":
-            jumping_clock()
-        elif request["fault"] is not None:
-            fault = Fault(request["fault"]["kind"], request["fault"].get("at", 0), request["folder"] + os.sep)
-            sys.addaudithook(fault)
-        code = boltzkit.cli.main(request["argv"])
-        if fault is not None and fault.kind == "count":
-            Path(request["log"]).with_name("changes").write_text(str(fault.count))
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
+        try:
+            for number in STOPS:
+                signal.signal(number, signal.default_int_handler)
+            prepare(request)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+            code = run(request)
+        except KeyboardInterrupt:
+            code = 130
+        except BaseException:
+            traceback.print_exc()
+        for number in STOPS:
+            signal.signal(number, signal.SIG_IGN)
         sys.stdout.flush()
         sys.stderr.flush()
+    finally:
         os._exit(code)
+
+
+def prepare(request: dict[str, Any]) -> None:
+    """Give the child a place, a log and short settings."""
+    os.setpgid(0, 0)
+    os.chdir(request["folder"])
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    torch.set_num_threads(request["threads"])
+    shrink()
+
+
+def run(request: dict[str, Any]) -> int:
+    """Run the command with its fault; return its exit code."""
+    fault = None
+    if request["fault"] is not None and request["fault"]["kind"] == "clock":
+        jumping_clock()
+    elif request["fault"] is not None:
+        fault = Fault(request["fault"]["kind"], request["fault"].get("at", 0), request["folder"] + os.sep)
+        sys.addaudithook(fault)
+    code = boltzkit.cli.main(request["argv"])
+    if fault is not None and fault.kind == "count":
+        Path(request["log"]).with_name("changes").write_text(str(fault.count))
+    return code
 
 
 def serve() -> None:
