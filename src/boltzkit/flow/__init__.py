@@ -17,6 +17,7 @@ from boltzkit.flow.spline_flow import (
     unit_box_base,
 )
 from boltzkit.flow.tarflow import TARFLOW_PRESETS, TarFlow, TarFlowConfig, build_tarflow
+from boltzkit.flow.torch_compile import torch_compiled
 
 __all__ = [
     "SPLINE_PRESETS",
@@ -43,5 +44,6 @@ __all__ = [
     "build_spline_bijection",
     "build_spline_flow",
     "build_tarflow",
+    "torch_compiled",
     "unit_box_base",
 ]

@@ -1,7 +1,8 @@
 """A causal transformer: what it says of a token depends on that token and those before it, all at once or in turn."""
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -36,7 +37,7 @@ class CausalLayer(nn.Module):
 
     def __init__(self, channels: int, heads: int, expansion: int) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.torch_compiled = heads, False
         self.before_attention = nn.LayerNorm(channels)
         self.query_key_value = _linear(channels, 3 * channels)
         self.mix = _linear(channels, channels)
@@ -46,6 +47,10 @@ class CausalLayer(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map all tokens in one pass, ``(batch, tokens, channels)``."""
+        return _torch_compiled()(self, h) if self.torch_compiled else self.map(h)
+
+    def map(self, h: Tensor) -> Tensor:
+        """Do what `forward` does, one operation of torch after the other."""
         query, key, value = self._query_key_value(h).permute(2, 0, 3, 1, 4)
         seen = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self._rest(h, seen.transpose(1, 2).flatten(-2))
@@ -71,6 +76,12 @@ class CausalLayer(nn.Module):
     def _rest(self, h: Tensor, seen: Tensor) -> Tensor:
         h = h + self.mix(seen)
         return h + cast(Tensor, self.narrow(functional.gelu(self.widen(self.before_network(h)))))
+
+
+@functools.cache
+def _torch_compiled() -> Callable[[CausalLayer, Tensor], Tensor]:
+    # Of the function, not of each layer: layers are alike, and what was made for one serves all.
+    return cast(Callable[[CausalLayer, Tensor], Tensor], torch.compile(CausalLayer.map))
 
 
 class CausalTransformer(nn.Module):

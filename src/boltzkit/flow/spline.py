@@ -1,7 +1,8 @@
 """Splines over a batch of dims as differentiable operations: by a C++ kernel where there is one, else plain torch."""
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -32,12 +33,14 @@ class Splines(NamedTuple):
         n_linear: how many dims lie on the interval; they come first, those on the circle after them.
         seam: where on its circle the first knot of a circular dim lies, ``(dims, 1)`` in [0, 1); 0 on the interval.
         compiled: use the C++ kernel (float32 on a CPU, 4, 8 or 16 bins), compiled once per machine in a few seconds.
+        torch_compiled: elsewhere let torch.compile make the operations of plain torch one.
     """
 
     n_bins: int
     n_linear: int
     seam: Tensor
     compiled: bool = True
+    torch_compiled: bool = False
 
 
 def spline(x: Tensor, raw: Tensor, splines: Splines) -> tuple[Tensor, Tensor]:
@@ -112,4 +115,10 @@ def _run(
     n_rows = 3 * splines.n_bins
     rows = raw[: n_rows * len(x)].view(n_rows, *x.shape)
     last = torch.cat([raw[n_rows * len(x) :], rows[2 * splines.n_bins, splines.n_linear :]])
+    kernel = _torch_compiled(kernel) if splines.torch_compiled else kernel
     return kernel(x, rows, last, splines.seam.expand(x.shape), *incoming)
+
+
+@functools.cache
+def _torch_compiled(kernel: _Kernel) -> _Kernel:
+    return cast(_Kernel, torch.compile(kernel))

@@ -58,7 +58,7 @@ class SplineCoupling(Bijection):
         super().__init__()
         if sorted([*given, *changed]) != list(range(len(seams))):
             raise ValueError(f"Each of {len(seams)} dims is given or changed, not {given} and {changed}.")
-        self.n_bins, self.compiled = n_bins, compiled
+        self.n_bins, self.compiled, self.torch_compiled = n_bins, compiled, False
         given_circular = [dim for dim in given if seams[dim] is not None]
         given_linear = [dim for dim in given if seams[dim] is None]
         changed_circular = [dim for dim in changed if seams[dim] is not None]
@@ -98,7 +98,7 @@ class SplineCoupling(Bijection):
 
     def _plain(self, rows: Tensor, inverse: bool) -> tuple[Tensor, Tensor]:
         features: Tensor = _Features.apply(rows, self.given_circular, self.given_linear)  # type: ignore[no-untyped-call]
-        splines = Splines(self.n_bins, self.n_linear, self.seam, compiled=False)
+        splines = Splines(self.n_bins, self.n_linear, self.seam, False, self.torch_compiled)
         map_ = spline_inverse if inverse else spline
         moved, log_det = map_(rows.index_select(0, self.changed), self.network(features), splines)
         return rows.index_copy(0, self.changed, moved), log_det

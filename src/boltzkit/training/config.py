@@ -22,6 +22,9 @@ class TrainingConfig(Config):
     products: Literal["highest", "high", "medium"] = "highest"
     """Precision of matrix products while training, where the hardware has faster ones than float32: `high` is TF32 on
     NVIDIA GPUs, `medium` may be bfloat16. Results change; everything else, and all of sampling, stays float32."""
+    compile: bool = False
+    """Let torch.compile work on the layers of spline flows and TarFlow while training, for GPUs. It takes about a
+    minute at the start, and results change by rounding errors. Flows that run in C++ on a CPU do not need it."""
     optimiser: Literal["adam", "adamw"] = "adam"
     """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it."""
     learning_rate: float = Field(1e-3, gt=0)

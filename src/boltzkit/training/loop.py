@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, TrainingFailed
-from boltzkit.flow import Flow
+from boltzkit.flow import Flow, torch_compiled
 from boltzkit.interrupt import stop_requested
 from boltzkit.objective import Batch, ModelBatch, Objective, counted
 from boltzkit.ranks import (
@@ -91,7 +91,8 @@ def train(
     if _resume(state, folder):
         problem.target.evaluations = state.evaluations
     clock = _Clock()
-    with stop_requested() as stopping, _products(config.products):
+    compiling = torch_compiled(problem.flow) if config.compile else nullcontext()
+    with stop_requested() as stopping, _products(config.products), compiling:
         while state.step < config.steps:
             with counted(problem.target):
                 reference = None if problem.reference is None else problem.reference(state.step)
