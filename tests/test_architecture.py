@@ -29,7 +29,17 @@ ROOMS = (
     "benchmark",
     "cli",
 )
-FOUNDATION = ("errors", "randomness", "storage", "config", "interrupt", "native", "workers", "ranks")
+FOUNDATION = (
+    "errors",
+    "randomness",
+    "storage",
+    "config",
+    "interrupt",
+    "native",
+    "workers",
+    "ranks",
+    "notebook",
+)
 
 # (importing module, imported room) pairs that may point right; each needs a reason in docs/design.md.
 EXCEPTIONS = frozenset({("molecule.molecule", "energy"), ("molecule.molecule", "coordinates")})

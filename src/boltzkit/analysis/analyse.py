@@ -14,6 +14,7 @@ from boltzkit.analysis.states import State, automatic_states
 from boltzkit.analysis.torsion_names import Torsion, main_torsions
 from boltzkit.ensemble import Ensemble, Subject, log_population_ratio, population
 from boltzkit.errors import UserError
+from boltzkit.notebook import as_list, as_rows, as_table
 from boltzkit.storage import finite
 from boltzkit.weights import Estimate
 
@@ -81,6 +82,20 @@ class Analysis:
     def trusted(self) -> bool:
         """Whether the verdict is not "do not trust"."""
         return bool(self.summary["verdict"] != "do not trust")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, states and averages."""
+        states = (
+            (s.name, str(s.population), "" if s.free_energy is None else str(s.free_energy), s.reference)
+            for s in self.states
+        )
+        averages = ((a.name, str(a.mean), a.unit) for a in self.averages)
+        return (
+            as_rows(f"{self.subject.molecule.name}: {self.summary['verdict']}", {})
+            + as_list(self.summary["reasons"])
+            + as_table(("state", "population", "ΔF / kT", "against"), states)
+            + as_table(("average", "mean", "unit"), averages)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain numbers, angles in radians; null for what does not exist."""

@@ -1,6 +1,5 @@
 """Weighted samples of a target, in memory and on disk."""
 
-import html
 import io
 import math
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.verdict import Verdict, verdict
 from boltzkit.errors import UserError
 from boltzkit.molecule import save_molecule
+from boltzkit.notebook import as_list, as_rows
 from boltzkit.storage import disk_errors_explained, read_json, write_bytes, write_json
 from boltzkit.weights import Estimate, LogWeights
 
@@ -211,10 +211,12 @@ class Ensemble:
             "log Z": f"{numbers.log_z:.3f} ± {numbers.log_z_se:.3f}",
             "failed": f"{numbers.n_failed:,}",
         }
-        body = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.verdict.reasons)
-        title = f"<b>{html.escape(self.name)}</b>: {self.verdict.level}"
-        return f"<p>{title}</p><table>{body}</table><ul>{reasons}</ul>"
+        return as_rows(f"{self.name}: {self.verdict.level}", rows) + as_list(self.verdict.reasons)
+
+    def __repr__(self) -> str:
+        numbers = self.reweighting
+        counts = f"{numbers.n:,} samples, {numbers.effective:,.0f} effective"
+        return f"Ensemble({self.name!r}, {counts}, verdict: {self.verdict.level})"
 
     def _inside(self, name: str, state: State) -> Tensor:
         inside = torch.as_tensor(state(self.x) if callable(state) else state)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from boltzkit.ensemble.metrics import Reweighting
+from boltzkit.notebook import as_list, as_rows
 from boltzkit.weights import pareto_k_limit
 
 __all__ = ["Level", "Verdict", "verdict"]
@@ -43,6 +44,14 @@ class Verdict:
 
     level: Level
     reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Show the level, then a reason a line."""
+        return "\n".join([self.level, *(f"- {reason}" for reason in self.reasons)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return as_rows(self.level, {}) + as_list(self.reasons)
 
 
 def verdict(summary: Reweighting) -> Verdict:

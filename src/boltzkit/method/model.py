@@ -12,6 +12,7 @@ from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
 from boltzkit.method.pretrained import find_run
 from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, molecule_of
+from boltzkit.notebook import as_rows
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
 from boltzkit.training import TrainState, checkpoints, read_checkpoint
@@ -53,6 +54,25 @@ class Model:
         flow = build_flow((config,), batched=False)
         flow.load_state_dict(state.ema or state.flow.state_dict())
         return cls(flow, config, state.step)
+
+    def __repr__(self) -> str:
+        return f"Model({self._target_name!r}, {self._flow_words}, step {self.step:,})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = {"flow": self._flow_words, "trained for": f"{self.step:,} steps"}
+        if self.subject is not None:
+            rows["temperature"] = f"{self.subject.temperature:g} K"
+        return as_rows(self._target_name, rows)
+
+    @property
+    def _target_name(self) -> str:
+        return self.target.name if self.subject is None else self.subject.molecule.name
+
+    @property
+    def _flow_words(self) -> str:
+        parameters = sum(parameter.numel() for parameter in self.flow.parameters())
+        return f"{self.config.flow.kind} of {parameters:,} parameters"
 
     def sample(self, n: int, seed: int = 0) -> Samples:
         """Draw n samples with log q, ``(n, dim)`` and ``(n,)``."""

@@ -18,6 +18,7 @@ from boltzkit.molecule.minimise import minimise
 from boltzkit.molecule.parts import Parts, in_nm
 from boltzkit.molecule.sequence import build_sequence
 from boltzkit.molecule.structure_files import read_pdb, read_system_xml
+from boltzkit.notebook import as_list, as_rows
 
 __all__ = ["DEFAULT_FORCEFIELD", "Constraints", "Molecule"]
 
@@ -223,3 +224,15 @@ class Molecule:
 
     def __repr__(self) -> str:
         return f"Molecule({self.name!r}, {self.n_atoms} atoms)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: enough to see whether it is the molecule one meant."""
+        forces = dict.fromkeys(force.getName() for force in self.system.getForces())
+        rows = {
+            "atoms": f"{self.n_atoms:,}",
+            "residues": " ".join(residue.name for residue in self.topology.residues()),
+            "forces": ", ".join(forces),
+            "fixed distances": f"{len(self.constraints.pairs):,}",
+            "minimum": f"{self.minimum_energy:.1f} kJ/mol",
+        }
+        return as_rows(self.name, rows) + (as_list(self.remarks) if self.remarks else "")

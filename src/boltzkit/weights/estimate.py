@@ -38,6 +38,10 @@ class Estimate:
         """Show the value, the interval and its confidence."""
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({100 * self.confidence:g} %)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: no number without its interval, and no digit too many."""
+        return str(self)
+
 
 def normal_quantile(confidence: float) -> float:
     """Return z with P(|normal| < z) = confidence, 1.96 for 95 %."""
