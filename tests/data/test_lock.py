@@ -1,5 +1,7 @@
 """Only one writer at a time; the next one waits its turn."""
 
+import fcntl
+import shutil
 import threading
 
 import pytest
@@ -24,3 +26,20 @@ def test_a_second_writer_goes_on_when_the_first_has_ended(tmp_path):
     with sole_writer(tmp_path, patience=60):
         assert timer.finished.is_set()
     timer.join()
+
+
+@pytest.mark.parametrize("removed", ["file", "folder"])
+def test_a_lock_on_what_was_removed_meanwhile_is_taken_anew(removed, monkeypatch, tmp_path):
+    """Its last holder clears up and ends just between our opening of the file and our locking of it."""
+    folder, lock_of_file, calls = tmp_path / "spool", fcntl.flock, []
+
+    def flock(handle, operation):
+        calls.append(handle)
+        if len(calls) == 1:
+            (folder / ".lock").unlink() if removed == "file" else shutil.rmtree(folder)
+        lock_of_file(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with sole_writer(folder, patience=0.0), pytest.raises(UserError, match="is being written by another"):
+        sole_writer(folder, patience=0.0).__enter__()
+    assert len(calls) == 3
