@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from cyclopts import App
 
 from boltzkit.cli.analyze import analyze
+from boltzkit.data import About, DatasetWriter
 from boltzkit.ensemble import Ensemble, Subject
 from boltzkit.errors import UserError
 from boltzkit.molecule import find_molecule
@@ -127,11 +129,54 @@ def test_an_ensemble_without_a_molecule_is_refused(tmp_path):
         analyze(tmp_path, states=tmp_path / "states.toml")
 
 
+@pytest.fixture(scope="module")
+def data(folder, tmp_path_factory):
+    """A dataset of the same configurations: one part in four at φ = 60°."""
+    ensemble = Ensemble.load(folder)
+    path = tmp_path_factory.mktemp("datasets") / "data"
+    with DatasetWriter(path, About.of(ensemble.subject.molecule, 300.0)) as writer:
+        n = 600
+        frames = {
+            "positions": ensemble.x.numpy(),
+            "energy": np.zeros(n),
+            "trajectory": np.arange(n),
+            "frame": np.zeros(n, dtype=np.int64),
+        }
+        writer.append("made up", "test", frames)
+    return path
+
+
+def test_a_basin_that_data_have_and_the_ensemble_lacks_ends_trust(folder, data, tmp_path, capsys):
+    assert analyze(folder, data=data, strict=True) == 0  # control: nothing is missing
+    assert "lacks a basin" not in capsys.readouterr().out
+    whole = Ensemble.load(folder)
+    cut = torch.arange(600) % 4 > 0
+    Ensemble.from_samples(
+        whole.x[cut], whole.energy[cut], whole.log_prob[cut], name=whole.name, subject=whole.subject
+    ).save(tmp_path / "cut")
+    assert analyze(tmp_path / "cut", strict=True) == 0  # its weights alone cannot tell
+    assert analyze(tmp_path / "cut", data=data, strict=True) == 3
+    assert "The flow lacks a basin of the data: phi ALA2 near" in capsys.readouterr().out
+
+
+def test_data_of_another_kind_are_refused(folder, data, tmp_path):
+    ensemble = Ensemble.load(folder)
+    about = {"bias": "a wall", "temperature": 300.0}
+    for changed, sentence in (({"bias": None, "temperature": 310.0}, "is of 310 K"), (about, "is biased")):
+        path = tmp_path / sentence
+        with DatasetWriter(
+            path, About.of(ensemble.subject.molecule, changed["temperature"], bias=changed["bias"])
+        ):
+            pass
+        with pytest.raises(UserError, match=sentence):
+            analyze(folder, data=path)
+
+
 def test_its_examples_are_commands():
     app = App()
     app.command(analyze)
     lines = [line.split() for line in (analyze.__doc__ or "").split("```")[1].split("\n") if line.split()]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for words in lines:
         assert words[:2] == ["boltzkit", "analyze"]
         assert app.parse_args(words[1:], print_error=False, exit_on_error=False)[0] is analyze

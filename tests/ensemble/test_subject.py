@@ -1,9 +1,12 @@
 """Ensembles that know their molecule."""
 
+import json
+from dataclasses import replace
+
 import pytest
 import torch
 
-from boltzkit.ensemble import Ensemble, Subject
+from boltzkit.ensemble import Ensemble, Subject, Verdict
 from boltzkit.errors import UserError
 from boltzkit.molecule import find_molecule, save_molecule
 
@@ -44,3 +47,24 @@ def test_a_notebook_shows_the_verdict_and_no_markup_of_names():
     assert "trust" in shown
     assert "600 of 600" in shown
     assert "<b>x</b>" not in shown.replace("&lt;b&gt;x&lt;/b&gt;", "")
+
+
+def test_findings_stay_with_the_samples(tmp_path):
+    plain = Ensemble.from_samples(torch.zeros(600, 2), torch.zeros(600), torch.zeros(600))
+    assert plain.verdict.level == "trust"
+    judged = replace(plain, findings=(("do not trust", "A basin is missing."),))
+    judged.save(tmp_path)
+    again = Ensemble.load(tmp_path)
+    assert again.findings == judged.findings
+    assert again.verdict == Verdict("do not trust", ("A basin is missing.",))
+
+
+@pytest.mark.parametrize(
+    "findings", ["x", [["trust"]], [["fine", "x"]], [["trust", 1]], [[["trust"], "x"]], {"a": 1}]
+)
+def test_findings_that_are_none_are_refused(findings, tmp_path):
+    Ensemble.from_samples(torch.zeros(3, 2), torch.zeros(3), torch.zeros(3)).save(tmp_path)
+    summary = tmp_path / "summary.json"
+    summary.write_text(json.dumps(json.loads(summary.read_text()) | {"findings": findings}))
+    with pytest.raises(UserError, match="is not the summary of an ensemble"):
+        Ensemble.load(tmp_path)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from boltzkit.ensemble import Level, reweighting, verdict
+from boltzkit.ensemble import Level, Verdict, reweighting, verdict
 from boltzkit.ensemble.metrics import Reweighting
 from boltzkit.weights import Estimate, LogWeights
 
@@ -82,3 +82,26 @@ def test_no_weight_at_all() -> None:
     result = verdict(reweighting(LogWeights.from_samples(torch.zeros(4), torch.full((4,), math.inf))))
     assert result.level == "do not trust"
     assert result.reasons == ("None of the 4 samples carries weight.",)
+
+
+def test_a_raw_ess_far_below_the_clipped_one_is_said() -> None:
+    found = verdict(replace(GOOD, ess_clipped=0.9))
+    assert found.level == "with care"
+    assert "lower the ESS from 90.0 to 50.0 %" in found.reasons[0]
+
+
+@pytest.mark.parametrize(("drift", "level"), [(0.0, "trust"), (0.1, "with care")])
+def test_log_z_that_drifts_is_seen(drift: float, level: Level) -> None:
+    values = 0.3 * torch.randn(20_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values[10_000:] += drift
+    found = verdict(reweighting(LogWeights(values, {})))
+    assert found.level == level
+    assert ("log Z of the two halves" in found.reasons[0]) == (drift > 0)
+
+
+def test_findings_are_joined_to_the_worst() -> None:
+    good = verdict(GOOD)
+    assert good.joined([("trust", "Data agree.")]).reasons == (*good.reasons, "Data agree.")
+    worse = good.joined([("trust", "Data agree."), ("do not trust", "A basin is missing.")])
+    assert worse == Verdict("do not trust", ("A basin is missing.",))
+    assert worse.joined([("with care", "Few.")]) == Verdict("do not trust", ("A basin is missing.", "Few."))

@@ -1,6 +1,7 @@
 """From a molecule to its page in one go, in small: files, resume, and what is refused."""
 
 import json
+import shlex
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from boltzkit.method import load
 from boltzkit.method.biased import Overlap
 from boltzkit.molecule import find_molecule, pdb_text
 from boltzkit.run import AnswerFolder, Request, answer, plan
+from boltzkit.run.content import _command
 from boltzkit.simulate import MinimaSearch, SeededSimulation, simulate_seeded
 from boltzkit.training import RunFolder
 
@@ -157,6 +159,57 @@ def test_the_command(small, tmp_path, capsys):
 def test_mistakes_get_one_sentence(words, sentence, tmp_path, capsys):
     assert main(["run", ALANINE, "--out", str(tmp_path / "x"), *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--data", "nowhere.xtc"], ["--states", "nowhere.toml"]])
+def test_a_mistake_in_a_file_is_found_at_once_and_leaves_no_folder(words, tmp_path, capsys):
+    assert main(["run", ALANINE, "--out", str(tmp_path / "x"), *words]) == 2
+    assert "There is no file" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_states_may_be_asked_about_afterwards(small, tmp_path):
+    (tmp_path / "states.toml").write_text('[left]\n"phi ALA2" = [0, 180]\n')
+    folder = AnswerFolder(tmp_path / "a")
+    before = answer(Request(molecule=ALANINE, minutes=0.001, effective=300), folder, lambda text: None)
+    asked = Request(molecule=ALANINE, minutes=0.001, effective=300, states=str(tmp_path / "states.toml"))
+    after = answer(asked, folder, lambda text: None)
+    assert [state.name for state in after.analysis.states] == ["left"]
+    assert torch.equal(after.found.ensemble.x, before.found.ensemble.x)
+
+
+def test_whoever_opens_the_ensemble_alone_hears_the_whole_verdict(small, tmp_path):
+    folder = AnswerFolder(tmp_path / "a")
+    found = answer(Request(molecule=ALANINE, minutes=0.001, effective=300), folder, lambda text: None)
+    assert found.found.ensemble.findings
+    assert found.bridge.n_data > 0
+    assert Ensemble.load(folder.ensemble).verdict == found.verdict
+    for file in ("answer.json", "ensemble/summary.json"):
+        assert json.loads((folder.path / file).read_text())["reasons"] == list(found.verdict.reasons)
+    summary = json.loads((folder.path / "analysis.json").read_text())["summary"]
+    assert summary["verdict"] == found.verdict.level
+    assert main(["analyze", str(folder.path), "--strict"]) == 3
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(molecule=ALANINE, minutes=16, effective=200_000, states="my states.toml", seed=3),
+        Request(molecule="my.pdb", forcefield="a.xml,b.xml", constraints="HBonds", temperature=310),
+        Request(molecule="my.pdb", data=("a.xtc", "b c.xtc"), method="data"),
+        Request(molecule=ALANINE, evaluations=1000, method="cmt"),
+    ],
+)
+def test_the_page_tells_the_whole_command(request_, monkeypatch):
+    asked = []
+
+    def stop(request, *rest):
+        asked.append(request)
+        raise UserError("enough")
+
+    monkeypatch.setattr("boltzkit.run.answer", stop)
+    assert main(shlex.split(_command(request_))[1:]) == 2
+    assert asked == [request_]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path, capsys):

@@ -1,12 +1,14 @@
 """The verdict on an answer: each finding, and that it is not found where there is nothing to find."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from boltzkit.analysis import Agreement, BasinShare, Compared
-from boltzkit.ensemble import Ensemble
+from boltzkit.analysis import Agreement, BasinShare, Bridge, Compared
+from boltzkit.ensemble import Ensemble, Verdict
 from boltzkit.randomness import generator
-from boltzkit.run.judgement import judge_answer
+from boltzkit.run.judgement import findings_of
 from boltzkit.simulate import Observable, Quality
 from boltzkit.weights import Estimate
 
@@ -15,6 +17,10 @@ def ensemble(spread: float = 0.3, drift: float = 0.0, n: int = 20_000) -> Ensemb
     log_weight = spread * torch.randn(n, generator=generator(0, "weights"), dtype=torch.float64)
     log_weight += drift * (torch.arange(n) > n // 2)
     return Ensemble.from_samples(torch.zeros(n, 1), -log_weight, torch.zeros(n).double())
+
+
+def judge_answer(samples: Ensemble, *findings, **more) -> Verdict:
+    return replace(samples, findings=findings_of(samples, *findings, **more)).verdict
 
 
 def compared(deviation: float) -> Agreement:
@@ -69,3 +75,19 @@ def test_a_basin_that_importance_samples_lost_is_named():
     # Control: with enough samples in it nothing is said.
     fine = judge_answer(ensemble(), None, None, {"basins": [basin | {"lost": False}]})
     assert fine.level == "trust"
+
+
+@pytest.mark.parametrize(("higher", "level"), [(0.0, "trust"), (0.01, "trust"), (0.3, "with care")])
+def test_what_the_flow_lacks_is_seen_with_data(higher, level):
+    """A flow that misses a quarter of the distribution has a log Z that is too small by 0.3."""
+    samples = ensemble()
+    log_z = Estimate.symmetric(samples.reweighting.log_z + higher, 0.005)
+    both = Bridge(log_z, 0.9, samples.n, 1000, 0, 0, 0)
+    found = judge_answer(samples, None, None, bridge=both)
+    assert found.level == level
+    assert ("the flow lacks about 26 % of the distribution" in found.reasons[-1]) == (higher == 0.3)
+
+
+def test_data_that_taught_the_flow_are_called_so():
+    verdict = judge_answer(ensemble(), compared(1.0), None, data="the data that it learned from")
+    assert "samples of the data that it learned from" in verdict.reasons[-1]

@@ -18,7 +18,7 @@ ALANINE = "alanine-dipeptide"
         ({"data": ("a.xtc",)}, "data"),
         ({"evaluations": 1000}, "cmt"),
         ({"method": "cmt"}, "cmt"),
-        ({"evaluations": 1000, "method": "sampler"}, "sampler"),
+        ({"evaluations": 1000, "method": "cmt"}, "cmt"),
         ({"data": ("a.xtc",), "method": "biased"}, "biased"),
     ],
 )
@@ -32,6 +32,12 @@ def test_what_is_given_decides(given, method):
 def test_data_and_their_method_go_together(given):
     with pytest.raises(UserError, match="--method data and biased go with --data"):
         choose_method(Request(molecule=ALANINE, **given))
+
+
+@pytest.mark.parametrize("given", [{"method": "sampler"}, {"data": ("a.xtc",)}])
+def test_a_budget_that_would_be_ignored_is_refused(given):
+    with pytest.raises(UserError, match="--evaluations bounds learning from the energy alone"):
+        choose_method(Request(molecule=ALANINE, evaluations=1000, **given))
 
 
 def test_biased_data_are_learned_as_such():

@@ -9,6 +9,7 @@ from boltzkit.analysis.bootstrap import bootstrap
 from boltzkit.analysis.bridge import Bridge, bridge
 from boltzkit.analysis.clusters import Cluster, Partition, cluster
 from boltzkit.analysis.export import Exported, export
+from boltzkit.analysis.findings import compare_with, data_findings, spread_frames
 from boltzkit.analysis.observables import Observable, observables_of
 from boltzkit.analysis.profile import Cells, Profile, Surface, profile, surface
 from boltzkit.analysis.refine import Local, Refined, refine
@@ -48,6 +49,8 @@ __all__ = [
     "bridge",
     "circular_mean",
     "cluster",
+    "compare_with",
+    "data_findings",
     "export",
     "main_torsions",
     "observables_of",
@@ -55,6 +58,7 @@ __all__ = [
     "read_states",
     "refine",
     "reweight",
+    "spread_frames",
     "state_results",
     "surface",
     "systematic",

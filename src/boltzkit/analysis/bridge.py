@@ -1,7 +1,8 @@
 """log Z from samples of both sides, the flow's and the target's: Bennett's acceptance ratio."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from torch import Tensor
 from boltzkit.ensemble import Ensemble
 from boltzkit.ensemble.blocks import sum_variance
 from boltzkit.errors import UserError
+from boltzkit.storage import finite
 from boltzkit.weights import Estimate, LogWeights
 
 __all__ = ["Bridge", "bridge"]
@@ -39,6 +41,19 @@ class Bridge:
     n_left_out: int
     n_outside: int
 
+    def missed(self, log_z: float) -> float:
+        """Return the share of the target that the flow lacks, 1 − Z_flow/Z; 0 where its samples find no less.
+
+        Args:
+            log_z: from samples of the flow alone, ``ensemble.reweighting.log_z``.
+        """
+        return max(0.0, -math.expm1(log_z - self.log_z.value))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        plain: dict[str, Any] = finite(asdict(self))
+        return plain
+
 
 def bridge(
     ensemble: Ensemble,
@@ -54,8 +69,7 @@ def bridge(
     $$\sum_\mathrm{flow} \sigma(f - L - \log\tfrac nm) = \sum_\mathrm{data} \sigma(\log\tfrac nm + L - f)$$
 
     where σ is the logistic function. Of all estimates from these numbers it has the least variance for many samples.
-    Unlike the flow's samples alone it also counts what the flow misses: if it finds more than
-    `ensemble.reweighting.log_z`, the flow lacks the share 1 − exp(difference) of the target. It costs no energy
+    Unlike the flow's samples alone it also counts what the flow misses (`Bridge.missed`). It costs no energy
     evaluations.
 
     Data must be of the Boltzmann distribution, without bias. Configurations of other labels of equivalent atoms, or of

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -70,6 +70,8 @@ def reweight(
         ensemble.name,
         subject=subject,
     )
+    # What the flow lacks, it lacks for every target.
+    new = replace(new, findings=tuple(finding for finding in ensemble.findings if finding[0] != "trust"))
     difference = free_energy_of_change(ensemble, new, confidence)
     return Reweighted(new, difference, new.reweighting.pareto_k, new.verdict)
 

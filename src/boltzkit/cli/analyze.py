@@ -1,11 +1,12 @@
 """boltzkit analyze: an ensemble becomes the numbers a chemist uses."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from boltzkit.cli.figures import aligned, measured, number
-from boltzkit.cli.sample import reweighting_rows, verdict_lines
+from boltzkit.cli.sample import NOT_TRUSTED, reweighting_rows, verdict_lines
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,15 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["analyze"]
 
-NOT_TRUSTED = 3
-"""The exit code of --strict."""
-
 
 def analyze(
     ensemble: Path,
     /,
     *,
     states: Path | None = None,
+    data: Path | None = None,
     out: Path | None = None,
     export: Literal["xtc", "dcd", "h5", "pdb"] | None = None,
     resampled: int | None = None,
@@ -46,6 +45,7 @@ def analyze(
     ```
     boltzkit analyze ensemble
     boltzkit analyze ensemble --states states.toml --out analysis --strict
+    boltzkit analyze ensemble --data data/dynamics
     boltzkit analyze ensemble --temperature 310 --out at310
     boltzkit analyze ensemble --out files --export xtc --resampled 1000
     ```
@@ -69,8 +69,10 @@ def analyze(
     - with --export: `trajectory.xtc`, `topology.pdb`, `weights.npy` and `weights.csv`
 
     Args:
-        ensemble: Folder of an ensemble, as boltzkit sample writes it.
+        ensemble: Folder of an ensemble, as boltzkit sample writes it, or of an answer of boltzkit run.
         states: TOML file of states.
+        data: Dataset of the same molecule to compare with; means that differ and basins that are missing enter the
+            verdict.
         out: Folder for the files; none are written by default.
         export: Also write the frames, in this format.
         resampled: With --export: so many unweighted frames, picked by their weights.
@@ -84,7 +86,9 @@ def analyze(
     from boltzkit.analysis import export as write_frames
     from boltzkit.ensemble import Ensemble
 
-    given = Ensemble.load(ensemble)
+    given = Ensemble.load(ensemble / "ensemble" if (ensemble / "request.json").is_file() else ensemble)
+    if data is not None:
+        given = _compared(given, data)
     chosen = None if states is None or given.subject is None else read_states(states, given.subject.molecule)
     moved = None if temperature is None else reweight(given, temperature=temperature, confidence=confidence)
     used = given if moved is None else moved.ensemble
@@ -101,6 +105,31 @@ def analyze(
     if strict and not result.trusted:
         return NOT_TRUSTED
     return 0
+
+
+def _compared(ensemble: "Ensemble", data: Path) -> "Ensemble":
+    """Return the ensemble with what unbiased data say of it: rather such as are kept for tests."""
+    from boltzkit.analysis import compare_with, data_findings
+    from boltzkit.data import Dataset
+
+    if ensemble.subject is None:
+        raise UserError(f"{ensemble.name} is no molecule: --data compares molecules.")
+    whole = Dataset.open(data, ensemble.subject.molecule)
+    if whole.about.bias is not None:
+        raise UserError(
+            f"{data} is biased ({whole.about.bias}): compare with data of the Boltzmann distribution."
+        )
+    if whole.about.temperature != ensemble.subject.temperature:
+        raise UserError(
+            f"{data} is of {whole.about.temperature:g} K and the ensemble of {ensemble.subject.temperature:g} K: "
+            "compare at one temperature."
+        )
+    splits = (whole.split(name) for name in ("test", "validation", "train"))
+    split = next((split for split in splits if len(split) > 1), None)
+    if split is None:
+        raise UserError(f"{data} holds fewer than two samples: there is nothing to compare with.")
+    found = tuple(data_findings(compare_with(ensemble, split), str(data)))
+    return replace(ensemble, findings=(*ensemble.findings, *found))
 
 
 def _check(out: Path | None, export: str | None, resampled: int | None, confidence: float) -> None:

@@ -7,15 +7,14 @@ from cyclopts import Parameter
 
 from boltzkit.cli.figures import aligned, whole_number
 from boltzkit.cli.progress import progress, tell
+from boltzkit.cli.sample import NOT_TRUSTED, reweighting_rows, verdict_lines
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
     from boltzkit.run import Answer
 
-__all__ = ["DISTRUST", "run"]
+__all__ = ["run"]
 
-DISTRUST = 3
-"""Exit code of an answer that is not to be trusted, where that was asked for."""
 _QUICK = 3.0
 """Minutes."""
 
@@ -107,12 +106,10 @@ def run(
     with progress(f"Training for {molecule}") as watch:
         found = answer(request, folder, tell, watch)
     _print(found, folder.path)
-    return DISTRUST if strict and found.verdict.level == "do not trust" else None
+    return NOT_TRUSTED if strict and found.verdict.level == "do not trust" else None
 
 
 def _print(found: "Answer", folder: Path) -> None:
-    from boltzkit.cli.sample import reweighting_rows, verdict_lines
-
     print(aligned(reweighting_rows(found.found.ensemble.reweighting)))
     for title, rows in found.tables():
         print(f"\n{title}")
@@ -120,4 +117,6 @@ def _print(found: "Answer", folder: Path) -> None:
     print()
     for line in verdict_lines(found.verdict):
         print(line)
+    if found.found.ensemble.shortfall is not None:
+        print(found.found.ensemble.shortfall)
     print(f"Report: {folder / 'report.html'}")

@@ -1,7 +1,10 @@
 """boltzkit sample: a run becomes a weighted ensemble."""
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from boltzkit.cli.figures import aligned, measured, number
 from boltzkit.errors import UserError
@@ -9,7 +12,10 @@ from boltzkit.errors import UserError
 if TYPE_CHECKING:
     from boltzkit.ensemble import Reweighting, Verdict
 
-__all__ = ["reweighting_rows", "sample", "verdict_lines"]
+__all__ = ["NOT_TRUSTED", "reweighting_rows", "sample", "verdict_lines"]
+
+NOT_TRUSTED = 3
+"""Exit code of --strict where the verdict is "do not trust"."""
 
 
 def sample(
@@ -21,7 +27,8 @@ def sample(
     effective: float | None = None,
     limit: int | None = None,
     seed: int = 0,
-) -> None:
+    strict: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> int | None:
     """Draw weighted samples from a trained flow.
 
     Each sample carries the weight exp(−u)/q, so that weighted averages are averages over the Boltzmann
@@ -51,7 +58,10 @@ def sample(
         effective: How many effective samples to reach.
         limit: With --effective: at most so many samples; 100 times the effective number by default.
         seed: Seed of the samples. Another one gives an independent ensemble.
+        strict: End with exit code 3 if the verdict is "do not trust".
     """
+    if effective is not None and not (math.isfinite(effective) and effective > 0):
+        raise UserError(f"--effective takes a positive number of samples, not {effective:g}.")
     if (samples is None) == (effective is None):
         raise UserError("Say how many: either --samples N or --effective N.")
     if limit is not None and effective is None:
@@ -77,6 +87,7 @@ def sample(
         print(line)
     if ensemble.shortfall is not None:
         print(ensemble.shortfall)
+    return NOT_TRUSTED if strict and ensemble.verdict.level == "do not trust" else None
 
 
 def reweighting_rows(numbers: "Reweighting") -> list[tuple[str, str]]:

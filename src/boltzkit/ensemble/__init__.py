@@ -20,13 +20,14 @@ from boltzkit.ensemble.sampling import draw, draw_effective, draw_into
 from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.tica import Tica, fit_tica
 from boltzkit.ensemble.transport import euclidean_distance, torus_distance
-from boltzkit.ensemble.verdict import Level, Verdict, verdict
+from boltzkit.ensemble.verdict import Finding, Level, Verdict, verdict
 
 __all__ = [
     "TORUS",
     "Distance",
     "Divergence",
     "Ensemble",
+    "Finding",
     "ForwardReweighting",
     "Grid",
     "Histogram",

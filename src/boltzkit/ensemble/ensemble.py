@@ -3,7 +3,7 @@
 import io
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from boltzkit.data.numpy_files import open_archive
 from boltzkit.ensemble.estimates import log_population_ratio, population, weighted_mean
 from boltzkit.ensemble.metrics import Reweighting, reweighting
 from boltzkit.ensemble.subject import Subject
-from boltzkit.ensemble.verdict import Verdict, verdict
+from boltzkit.ensemble.verdict import LEVELS, Finding, Verdict, verdict
 from boltzkit.errors import UserError
 from boltzkit.molecule import save_molecule
 from boltzkit.notebook import as_list, as_rows
@@ -44,6 +44,7 @@ class Ensemble:
         name: what the target is called.
         wanted: effective number of samples that was asked for, if one was.
         subject: the molecule and its temperature, if the samples are configurations of one.
+        findings: what is known beside the weights, for or against it: from data that it was compared with.
     """
 
     x: Tensor
@@ -54,6 +55,7 @@ class Ensemble:
     name: str
     wanted: float | None = None
     subject: Subject | None = None
+    findings: tuple[Finding, ...] = ()
 
     @classmethod
     def from_samples(
@@ -96,8 +98,8 @@ class Ensemble:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether averages over this ensemble can be trusted, and why."""
-        return verdict(self.reweighting)
+        """Whether averages over this ensemble can be trusted, by its weights and all findings, and why."""
+        return verdict(self.reweighting).joined(self.findings)
 
     @property
     def shortfall(self) -> str | None:
@@ -174,7 +176,7 @@ class Ensemble:
         ensemble = cls.from_samples(positions, energy, log_prob, evaluations, name, wanted, subject)
         if not torch.equal(ensemble.weights.values, log_weight):
             raise UserError(f"{folder}/samples.npz: log_weight is not -energy - log_prob; draw it again.")
-        return ensemble
+        return replace(ensemble, findings=tuple((level, text) for level, text in summary.get("findings", [])))
 
     def summary(self) -> dict[str, Any]:
         """Return the content of ``summary.json``; a number that does not exist is None."""
@@ -199,6 +201,7 @@ class Ensemble:
             "energy_evaluations": self.energy_evaluations,
             "verdict": self.verdict.level,
             "reasons": list(self.verdict.reasons),
+            "findings": [list(finding) for finding in self.findings],
         }
 
     def _repr_html_(self) -> str:
@@ -237,7 +240,16 @@ def _is_summary(summary: Any) -> bool:
     numbers = [summary["wanted"]] if summary.get("wanted") is not None else []
     if "molecule_hash" in summary:
         numbers.append(summary.get("temperature"))
+    if not _are_findings(summary.get("findings", [])):
+        return False
     return all(type(count) is int and count >= 0 for count in counts) and all(map(_is_positive, numbers))
+
+
+def _are_findings(found: Any) -> bool:
+    return isinstance(found, list) and all(
+        isinstance(row, list) and len(row) == 2 and row[0] in LEVELS and isinstance(row[1], str)
+        for row in found
+    )
 
 
 def _is_positive(value: Any) -> bool:

@@ -72,6 +72,8 @@ class Reweighting:
         pareto_k: shape of the weights' tail; −inf for equal weights, NaN for too few.
         log_z: estimate of log ∫ exp(−u); NaN if no sample carries weight.
         log_z_se: its standard error.
+        halves: how many standard errors log Z of the first and of the second half of the samples are apart; 0 where
+            that cannot be told.
     """
 
     n: int
@@ -85,6 +87,7 @@ class Reweighting:
     pareto_k: float
     log_z: float
     log_z_se: float
+    halves: float = 0.0
 
     @property
     def ess_raw(self) -> float:
@@ -114,4 +117,15 @@ def reweighting(weights: LogWeights, clip: float = 1e-4, *, discard: bool = Fals
         pareto_k=pareto_k(weights),
         log_z=weights.log_mean() if weighted else math.nan,
         log_z_se=weights.log_mean_error() if weighted else math.nan,
+        halves=_halves_apart(weights),
     )
+
+
+def _halves_apart(weights: LogWeights) -> float:
+    if weights.n < 4:
+        return 0.0
+    parts = [LogWeights(v, {"weightless": int(v.isneginf().sum())}) for v in weights.values.tensor_split(2)]
+    if not all(part.n_weighted for part in parts):
+        return 0.0
+    error = math.hypot(*(part.log_mean_error() for part in parts))
+    return abs(parts[0].log_mean() - parts[1].log_mean()) / error if error > 0 else 0.0

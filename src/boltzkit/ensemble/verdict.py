@@ -8,7 +8,7 @@ Gaussian weights of true k = 0.56 up to 4 sets in 30 still passed as "trust".
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,11 +16,15 @@ from boltzkit.ensemble.metrics import Reweighting
 from boltzkit.notebook import as_list, as_rows
 from boltzkit.weights import pareto_k_limit
 
-__all__ = ["Level", "Verdict", "verdict"]
+__all__ = ["LEVELS", "Finding", "Level", "Verdict", "verdict"]
 
 Level = Literal["trust", "with care", "do not trust"]
 
-_ORDER: tuple[Level, ...] = ("trust", "with care", "do not trust")
+LEVELS: tuple[Level, ...] = ("trust", "with care", "do not trust")
+"""From best to worst."""
+
+Finding = tuple[Level, str]
+"""What one look at an ensemble says, in a sentence, and what follows from it."""
 
 _FEW, _TOO_FEW = 400.0, 100.0
 """Effective samples: a population of one half is known to 2.5 % and to 5 % of the total. Below 100 the normal
@@ -34,6 +38,10 @@ most ESS^(−1/2), so these limits are stricter than those on the effective numb
 _VAGUE, _TOO_VAGUE = 0.1, 0.3
 """Relative standard error of the ESS: if it is large, a few weights decide the ESS, and with more samples it
 usually falls."""
+_CLIPPED = 0.6
+"""Raw ESS in units of the clipped one below which a few weights carry too much."""
+_APART = 4.0
+"""Standard errors between the log Z of two halves."""
 _FINITE_VARIANCE = 0.5
 """k̂ below which the weights have a finite variance and errors fall as n^(−1/2) (Vehtari et al., 2024)."""
 
@@ -53,29 +61,29 @@ class Verdict:
         """What a notebook shows."""
         return as_rows(self.level, {}) + as_list(self.reasons)
 
+    def joined(self, found: Iterable[Finding]) -> "Verdict":
+        """Return the worst of this verdict and further findings; what speaks for an ensemble counts if none objects."""
+        told = [*((self.level, reason) for reason in self.reasons), *found]
+        worst = max((self.level, *(level for level, _ in told)), key=LEVELS.index)
+        return Verdict(worst, tuple(text for level, text in told if worst == "trust" or level != "trust"))
+
 
 def verdict(summary: Reweighting) -> Verdict:
     """Return the worst level that any check gives, with the reasons of every check that objects."""
     if summary.effective == 0:
         return Verdict("do not trust", (f"None of the {summary.n} samples carries weight.",))
     found = [finding for check in _CHECKS if (finding := check(summary)) is not None]
-    if not found:
-        return Verdict("trust", (_all_well(summary),))
-    worst = max((level for level, _ in found), key=_ORDER.index)
-    return Verdict(worst, tuple(sentence for _, sentence in found))
+    return Verdict("trust", (_all_well(summary),)).joined(found)
 
 
-_Finding = tuple[Level, str] | None
-
-
-def _graded(value: float, care: float, distrust: float, sentence: str) -> _Finding:
+def _graded(value: float, care: float, distrust: float, sentence: str) -> Finding | None:
     """Object when a value exceeds its limits."""
     if value > distrust:
         return "do not trust", sentence
     return ("with care", sentence) if value > care else None
 
 
-def _tail(summary: Reweighting) -> _Finding:
+def _tail(summary: Reweighting) -> Finding | None:
     k, n = summary.pareto_k, summary.n - summary.n_failed
     if math.isnan(k):
         return "with care", "Too few weights to judge their tail: there is no Pareto k."
@@ -90,24 +98,24 @@ def _tail(summary: Reweighting) -> _Finding:
     )
 
 
-def _effective(summary: Reweighting) -> _Finding:
+def _effective(summary: Reweighting) -> Finding | None:
     sentence = f"Only {summary.effective:.0f} effective samples of {summary.n}."
     return _graded(-summary.effective, -_FEW, -_TOO_FEW, sentence)
 
 
-def _failed(summary: Reweighting) -> _Finding:
+def _failed(summary: Reweighting) -> Finding | None:
     share = summary.n_failed / summary.n
     named = ", ".join(f"{reason}: {count}" for reason, count in summary.failures.items())
     sentence = f"{summary.n_failed} of {summary.n} samples failed and carry no weight ({named})."
     return _graded(share, _SOME_FAILED, _MANY_FAILED, sentence)
 
 
-def _largest(summary: Reweighting) -> _Finding:
+def _largest(summary: Reweighting) -> Finding | None:
     sentence = f"One sample carries {100 * summary.largest_share:.1f} % of the total weight."
     return _graded(summary.largest_share, _HEAVY, _TOO_HEAVY, sentence)
 
 
-def _uncertain(summary: Reweighting) -> _Finding:
+def _uncertain(summary: Reweighting) -> Finding | None:
     relative = summary.ess.standard_error / summary.ess.value
     sentence = (
         f"The ESS itself is uncertain by {100 * relative:.0f} %: a few weights decide it, and more samples "
@@ -116,7 +124,34 @@ def _uncertain(summary: Reweighting) -> _Finding:
     return _graded(relative, _VAGUE, _TOO_VAGUE, sentence)
 
 
-_CHECKS: tuple[Callable[[Reweighting], _Finding], ...] = (_tail, _effective, _failed, _largest, _uncertain)
+def _clipped(summary: Reweighting) -> Finding | None:
+    if summary.ess_raw >= _CLIPPED * summary.ess_clipped:
+        return None
+    return (
+        "with care",
+        f"The largest 0.01 % of the weights lower the ESS from {100 * summary.ess_clipped:.1f} to "
+        f"{100 * summary.ess_raw:.1f} %.",
+    )
+
+
+def _drifting(summary: Reweighting) -> Finding | None:
+    if summary.halves <= _APART:
+        return None
+    return (
+        "with care",
+        f"log Z of the two halves of the samples differs by {summary.halves:.1f} standard errors.",
+    )
+
+
+_CHECKS: tuple[Callable[[Reweighting], Finding | None], ...] = (
+    _tail,
+    _effective,
+    _failed,
+    _largest,
+    _uncertain,
+    _clipped,
+    _drifting,
+)
 
 
 def _all_well(summary: Reweighting) -> str:

@@ -1,16 +1,28 @@
 """The answer to a question: an analysed ensemble with a verdict, written down."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from boltzkit.analysis import Agreement, Analysis, agreement, analyse, read_states, write_analysis
+from boltzkit.analysis import (
+    Agreement,
+    Analysis,
+    Bridge,
+    analyse,
+    bridge,
+    compare_with,
+    read_states,
+    spread_frames,
+    write_analysis,
+)
+from boltzkit.data import Dataset
+from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.ensemble import Verdict, trajectory_blocks
 from boltzkit.report.molecule import write_molecule_report
 from boltzkit.run.content import report_content
 from boltzkit.run.folder import AnswerFolder
-from boltzkit.run.judgement import judge_answer
+from boltzkit.run.judgement import findings_of
 from boltzkit.run.request import Request
 from boltzkit.run.stages import Found, Tell, find
 from boltzkit.storage import write_json
@@ -19,8 +31,10 @@ from boltzkit.weights import Estimate
 
 __all__ = ["Answer", "answer"]
 
-_KEPT = 20_000
-"""Samples of the data that the ensemble is compared with."""
+_CHUNK = 4096
+_OUTSIDE = 0.01
+"""Share of the data outside of the flow's support above which they are not bridged: other labels of equivalent atoms
+would count as missed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +44,19 @@ class Answer:
     Attributes:
         found: everything that it rests on.
         analysis: the numbers.
-        agreement: with data that were kept aside, if there are any.
-        verdict: on all of it.
+        agreement: with data, if there are any that it can be compared with.
+        bridge: log Z from samples of the flow and such data together.
     """
 
     found: Found
     analysis: Analysis
     agreement: Agreement | None
-    verdict: Verdict
+    bridge: Bridge | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """On all of it."""
+        return self.found.ensemble.verdict
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         """Return the populations and free energies of all states, in words."""
@@ -68,33 +87,53 @@ def answer(
     """
     found = find(request, folder, tell, watch)
     tell("analysing the ensemble")
+    split, kept = _comparable(found)
+    compared = None if split is None else compare_with(found.ensemble, split)
+    # Data that the flow has learned by heart would overlap with it too well.
+    both = _bridge(found, split) if split is not None and kept else None
+    data = "data that were kept aside" if kept else "the data that it learned from"
+    findings = findings_of(found.ensemble, compared, found.quality, found.overlap, bridge=both, data=data)
+    # Whoever opens the ensemble alone is told the same.
+    found = replace(found, ensemble=replace(found.ensemble, findings=findings))
+    write_json(folder.ensemble / "summary.json", found.ensemble.summary())
     file = states or request.states
     analysis = analyse(found.ensemble, None if file is None else read_states(file, found.molecule))
-    compared = _compared(found)
-    verdict = judge_answer(found.ensemble, compared, found.quality, found.overlap)
-    result = Answer(found, analysis, compared, verdict)
+    result = Answer(found, analysis, compared, both)
     write_analysis(analysis, folder.path)
     write_json(
         folder.path / "answer.json",
         {
-            "verdict": verdict.level,
-            "reasons": list(verdict.reasons),
+            "verdict": result.verdict.level,
+            "reasons": list(result.verdict.reasons),
             "agreement": None if compared is None else compared.to_json(),
+            "bridge": None if both is None else both.to_json(),
             "quality": None if found.quality is None else found.quality.to_json(),
         },
     )
-    write_molecule_report(report_content(found, analysis, verdict, folder), folder.report)
+    write_molecule_report(report_content(found, analysis, both, folder), folder.report)
     return result
 
 
-def _compared(found: Found) -> Agreement | None:
-    """Compare the ensemble with samples that the flow has not learned from."""
-    kept = None if found.data is None else found.data.split("validation")
-    if kept is None or len(kept) < 2 or found.plan.method == "biased":
+def _comparable(found: Found) -> tuple[Dataset | None, bool]:
+    """Return unbiased data to compare with, if there are any, and whether they were kept aside."""
+    if found.data is None or found.plan.method == "biased":
+        return None, False
+    kept, learned = found.data.split("validation"), found.data.split("train")
+    if len(kept) > 1:
+        return kept, True
+    return (learned if len(learned) > 1 else None), False
+
+
+def _bridge(found: Found, split: Dataset) -> Bridge | None:
+    """Return log Z from both sides; None where the flow has no density on some of the data."""
+    index = spread_frames(split)
+    x = torch.from_numpy(split.positions(index))
+    log_prob = torch.cat([found.model.log_prob(part) for part in torch.split(x, _CHUNK)])
+    if int(log_prob.isneginf().sum()) > _OUTSIDE * len(index):
         return None
-    index = torch.linspace(0, len(kept) - 1, min(_KEPT, len(kept))).round().long().numpy()
-    block = trajectory_blocks(kept.column("trajectory", index), kept.column("frame", index))
-    return agreement(found.ensemble, torch.from_numpy(kept.positions(index)), block=block)
+    energy = torch.from_numpy(split.energy(index)) / (BOLTZMANN * found.request.temperature)
+    block = trajectory_blocks(split.column("trajectory", index), split.column("frame", index))
+    return bridge(found.ensemble, log_prob, energy, block)
 
 
 def _shown(estimate: Estimate, scale: float = 1.0) -> str:

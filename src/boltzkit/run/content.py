@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzkit.analysis import Analysis, StateResult
+from boltzkit.analysis import Analysis, Bridge, StateResult
 from boltzkit.analysis.profile import Profile as FoundProfile
 from boltzkit.analysis.profile import Surface as FoundSurface
-from boltzkit.ensemble import Verdict
 from boltzkit.molecule import pdb_text
 from boltzkit.report.molecule import (
     Curve,
@@ -41,23 +40,24 @@ _VERSIONS = ("boltzkit", "torch", "openmm", "numpy")
 
 
 def report_content(
-    found: Found, analysis: Analysis, verdict: Verdict, folder: AnswerFolder
+    found: Found, analysis: Analysis, bridge: Bridge | None, folder: AnswerFolder
 ) -> MoleculeReport:
     """Put everything that a reader may ask for where the page expects it."""
-    request = found.request
+    request, verdict = found.request, found.ensemble.verdict
+    short = found.ensemble.shortfall
     return MoleculeReport(
         title=found.molecule.name,
         subtitle=f"{found.molecule.n_atoms} atoms, {request.temperature:g} K; from {METHODS[found.plan.method]}.",
         verdict=verdict.level,
         reasons=verdict.reasons,
-        headline=_headline(found),
+        headline=_headline(found, bridge),
         structures=_structures(analysis),
         tables=(*_states(analysis), *_averages(analysis)),
         surfaces=tuple(_surface(surface) for surface in analysis.surfaces),
         profiles=tuple(_profile(profile) for profile in analysis.profiles),
         histograms=_histograms(found),
         curves=_curves(RunFolder(folder.training).metrics()),
-        remarks=found.remarks,
+        remarks=found.remarks if short is None else (*found.remarks, short),
         reproduction=Reproduction(
             (_command(request),),
             found.model.config.model_dump_json(indent=2),
@@ -66,9 +66,10 @@ def report_content(
     )
 
 
-def _headline(found: Found) -> tuple[Number, ...]:
+def _headline(found: Found, bridge: Bridge | None) -> tuple[Number, ...]:
     numbers = found.ensemble.reweighting
-    data = [] if found.quality is None else [_teacher(found)]
+    data = [] if bridge is None else [_both_sides(bridge, numbers.log_z)]
+    data += [] if found.quality is None else [_teacher(found)]
     data.append(_spent(found))
     return (
         Number(
@@ -85,6 +86,15 @@ def _headline(found: Found) -> tuple[Number, ...]:
         Number("log Z", f"{numbers.log_z:.3f}", f"± {numbers.log_z_se:.3f}"),
         *data,
     )
+
+
+def _both_sides(bridge: Bridge, log_z: float) -> Number:
+    """Return log Z by Bennett's ratio, which also counts what the flow misses."""
+    note = f"± {bridge.log_z.standard_error:.3f}; overlap {100 * bridge.overlap:.0f} %"
+    missed = bridge.missed(log_z)
+    if bridge.log_z.low > log_z:
+        note += f"; the flow lacks about {100 * missed:.2g} %"
+    return Number("log Z with the data (BAR)", f"{bridge.log_z.value:.3f}", note)
 
 
 def _spent(found: Found) -> Number:
@@ -265,6 +275,8 @@ def _command(request: Request) -> str:
     words += [f"--data {quote(path)}" for path in request.data]
     words += [f"--minutes {request.minutes:g}", f"--seed {request.seed}"]
     given = {
+        "effective": request.effective,
+        "states": request.states,
         "evaluations": request.evaluations,
         "forcefield": request.forcefield,
         "constraints": request.constraints,

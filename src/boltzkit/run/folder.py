@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from boltzkit.config import Config
 from boltzkit.errors import UserError
@@ -59,15 +59,21 @@ class AnswerFolder:
         stored = self.path / "request.json"
         content = json.loads(request.model_dump_json())
         if stored.is_file():
-            if not request.is_stored_as(read_json(stored)):
+            before = read_json(stored)
+            if not _same_question(request, before):
                 raise UserError(
                     f"{self.path} holds the answer to another question: choose another folder with --out, or repeat "
                     "the options it was started with."
                 )
             # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
-            return load_molecule(self.molecule, _name(request.molecule))
+            molecule = load_molecule(self.molecule, _name(request.molecule))
+            if before != content:
+                request.check_files(molecule)
+                write_json(stored, content)
+            return molecule
         # The molecule first: of two mistakes, the one in its name comes before the one in the folder's.
         molecule = read_molecule(request.molecule, request.forcefield, request.constraints)
+        request.check_files(molecule)
         if self.path.is_dir() and {path.name for path in self.path.iterdir()} - _FIRST_FILES:
             raise UserError(
                 f"{self.path} is not empty and holds no answer: choose another folder with --out."
@@ -85,6 +91,13 @@ class AnswerFolder:
     def keep(self, name: str, config: Config) -> None:
         """Keep a configuration."""
         write_json(self.path / name, json.loads(config.model_dump_json()))
+
+
+def _same_question(request: Request, before: Any) -> bool:
+    """Whether the ensemble would be the same; which states it is asked about afterwards may change."""
+    if not isinstance(before, dict):
+        return False
+    return request.model_copy(update={"states": None}).is_stored_as(before | {"states": None})
 
 
 def _name(text: str) -> str:

@@ -79,6 +79,10 @@ def choose_method(request: Request, bias: str | None = None) -> tuple[str, str]:
         request: what is asked for.
         bias: how the data depart from the Boltzmann distribution, None if they do not or there are none.
     """
+    if request.evaluations is not None and (request.data or request.method not in ("auto", "cmt")):
+        raise UserError(
+            "--evaluations bounds learning from the energy alone: leave it out, or --data and --method."
+        )
     if request.method != "auto":
         if (request.method in ("data", "biased")) != bool(request.data):
             raise UserError("--method data and biased go with --data, and --data with no other method.")

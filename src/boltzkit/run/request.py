@@ -1,10 +1,15 @@
 """What a person asks for: a molecule, what there is to learn from, and how much time there is."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from boltzkit.analysis import read_states
 from boltzkit.config import Config
+from boltzkit.data import Dataset
+from boltzkit.errors import UserError
+from boltzkit.molecule import Molecule
 
 __all__ = ["METHODS", "Request"]
 
@@ -43,3 +48,18 @@ class Request(Config):
     """A file of states to compare."""
     seed: int = Field(0, ge=0)
     """Of everything that is drawn."""
+
+    def check_files(self, molecule: Molecule) -> None:
+        """Refuse files that are not there or do not fit, before anything is done."""
+        if self.states is not None:
+            read_states(self.states, molecule)
+        folders = [path for path in self.data if Path(path).is_dir()]
+        missing = [path for path in self.data if not Path(path).exists()]
+        if missing:
+            raise UserError(f"There is no file or dataset {missing[0]}.")
+        if folders and len(self.data) > 1:
+            raise UserError(
+                f"--data takes one dataset folder, or trajectories: {folders[0]} is a folder among others."
+            )
+        for folder in folders:
+            Dataset.open(folder, molecule)

@@ -9,7 +9,6 @@ from typing import Any
 from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
 from boltzkit.data.lock import sole_writer
 from boltzkit.ensemble import Ensemble, draw_into
-from boltzkit.errors import UserError
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
 from boltzkit.molecule import Molecule
 from boltzkit.run.folder import AnswerFolder
@@ -147,9 +146,6 @@ def _bias(request: Request) -> str | None:
 
 def _labelled(request: Request, plan: Plan, molecule: Molecule, folder: AnswerFolder, tell: Tell) -> Dataset:
     """Label trajectories; of several, the last one is kept for validation, unless they are biased."""
-    missing = [path for path in request.data if not Path(path).is_file()]
-    if missing:
-        raise UserError(f"There is no file or dataset {missing[0]}.")
     source = {"protocol": "trajectories labelled by boltzkit run"}
     biased = plan.method == "biased"
     bias = "trajectories that do not follow the Boltzmann distribution, as was said" if biased else None
