@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from boltzkit.analysis import Observable, average, circular_mean, observables_of
-from boltzkit.analysis.averages import first_samples
 from boltzkit.ensemble import Ensemble
 from boltzkit.errors import UserError
+from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights
 
 
@@ -45,9 +45,10 @@ def test_a_peptide(peptide_ensemble, dipeptide):
     assert abs(raw.value - math.atan2(y, x)) > 10 * found.standard_error
 
 
-def test_slow_observables_use_the_first_samples():
+def test_slow_observables_use_samples_picked_by_weight():
+    """Weights e^(x/1000) on 0 … 5000: the mean is 5000/(1 − e⁻⁵) − 1000."""
     x = torch.arange(5_000.0)
-    ensemble = Ensemble.from_samples(x, torch.zeros(5_000), torch.zeros(5_000))
+    ensemble = Ensemble.from_samples(x, -x / 1000, torch.zeros(5_000))
     seen = []
 
     def values(x):
@@ -56,11 +57,16 @@ def test_slow_observables_use_the_first_samples():
 
     fast, slow = (average(ensemble, Observable("x", "", False, values, slow=s)) for s in (False, True))
     assert seen == [5_000, 2_000]
-    assert (fast.value, slow.value) == pytest.approx((2499.5, 999.5))
+    assert (fast.value, slow.value) == pytest.approx(2 * (5000 / (1 - math.exp(-5)) - 1000,), rel=1e-3)
+    spread = (slow.standard_error / math.sqrt(1 / 2000 + 1 / ensemble.weights.ess())) ** 2
+    assert spread == pytest.approx(1000**2 * (1 - 25 * math.exp(-5) / (1 - math.exp(-5)) ** 2), rel=0.01)
+    assert slow.standard_error > fast.standard_error
 
 
-def test_failed_samples_among_the_first_are_counted():
-    energy = torch.tensor([math.nan, 0.0, 0.0, math.nan])
-    ensemble = Ensemble.from_samples(torch.arange(4.0), energy, torch.zeros(4))
-    assert first_samples(ensemble, 3).weights.failures == {"energy is NaN": 1}
-    assert first_samples(ensemble, 9) is ensemble
+def test_an_interval_of_a_slow_observable_knows_that_few_samples_carry_the_weight():
+    n = 100_000
+    x = torch.randn(n, generator=generator(0, "x"), dtype=torch.float64)
+    ensemble = Ensemble.from_samples(x, -2 * x, torch.zeros(n).double())
+    slow = average(ensemble, Observable("x", "", False, lambda x: x, slow=True))
+    assert abs(slow.value - 2.0) < 4 * slow.standard_error
+    assert slow.standard_error > 0.9 / math.sqrt(ensemble.weights.ess())

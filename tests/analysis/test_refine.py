@@ -20,7 +20,7 @@ from boltzkit.flow import (
     build_spline_bijection,
     unit_box_base,
 )
-from boltzkit.simulate import CartesianSpace
+from boltzkit.simulate import CartesianSpace, PlainSpace
 
 STIFF = torch.tensor([[2.0, 0.6], [0.6, 1.2]], dtype=torch.float64)
 CENTRE = torch.tensor([0.5, -0.3], dtype=torch.float64)
@@ -165,3 +165,9 @@ def test_jumps_in_internal_and_moves_in_cartesian_coordinates_agree(ligand):
         exact, wrong = (float((d * grid).sum() / d.sum()) for d in (density, flat))
         assert abs(estimate.value - exact) < 4 * estimate.standard_error
         assert abs(estimate.value - wrong) > 5 * estimate.standard_error
+
+
+def test_a_space_of_another_target_is_refused(flow):
+    wanted, other = (Harmonic(k * torch.eye(2, dtype=torch.float64)) for k in (1.0, 4.0))
+    with pytest.raises(UserError, match="has a target of its own"):
+        refine(flow, wanted, 10, seed=0, space=PlainSpace(other))

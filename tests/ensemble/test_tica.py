@@ -134,3 +134,11 @@ def test_data_without_usable_time_are_refused(tmp_path, source, words):
     data = dataset(tmp_path / "md", source, frames=10)
     with pytest.raises(UserError, match=words):
         fit_tica(data, backbone())
+
+
+def test_biased_dynamics_are_refused(tmp_path):
+    molecule = peptide()
+    with DatasetWriter(tmp_path / "bias", About.of(molecule, 300.0, bias="an umbrella")):
+        pass
+    with pytest.raises(UserError, match="is biased \\(an umbrella\\)"):
+        fit_tica(Dataset.open(tmp_path / "bias", molecule), backbone())

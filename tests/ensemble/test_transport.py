@@ -71,3 +71,9 @@ def test_the_error_knows_that_few_samples_carry_the_weight():
         errors.append(found.standard_error)
     spread = torch.tensor(values).std()
     assert 0.5 * spread < torch.tensor(errors).mean() < 2 * spread
+
+
+def test_a_spread_of_three_values_is_widened_for_being_so():
+    """Of standard deviations of three values, Student's law says 4.3 and not 1.96."""
+    found = euclidean_distance(normal(1200, 0), normal(900, 1), n=300)
+    assert (found.high - found.value) / found.standard_error == pytest.approx(4.303, abs=0.01)

@@ -57,3 +57,11 @@ def test_an_empty_dataset_is_refused(peptide: Molecule, tmp_path: Path) -> None:
     dataset = sampled(peptide, tmp_path, 0)
     with pytest.raises(UserError, match="no samples to compare"):
         compare_datasets(dataset, dataset.split("test"), peptide)
+
+
+def test_what_one_side_has_never_seen_is_no_agreement() -> None:
+    never, seen = (math.nan, math.inf), (0.2, 0.01)
+    assert Compared("φ < 0", never, seen).deviation == math.inf
+    assert Compared("φ < 0", never, never).deviation == 0
+    assert Compared("α_R", (0.0, 0.0), (0.0, 0.0)).deviation == 0
+    assert Compared("α_R", (0.0, 0.0), (1.0, 0.0)).deviation == -math.inf

@@ -9,7 +9,7 @@ from torch import Tensor
 from boltzkit.energy import Harmonic, build_target
 from boltzkit.energy.library import TargetConfig
 from boltzkit.molecule import Molecule, find_molecule
-from boltzkit.simulate import CartesianSpace, PlainSpace, Tempering, TemperingConfig
+from boltzkit.simulate import CartesianSpace, PlainSpace, Tempering, TemperingConfig, moves
 from boltzkit.simulate.moves import hamiltonian, swap
 from boltzkit.simulate.turns import find_turns, turned
 
@@ -182,3 +182,22 @@ def test_the_virial_of_a_molecule_is_that_of_equipartition(peptide: Molecule) ->
     off = (per_walker.mean(1) - torch.tensor([63.0, 126.0], dtype=torch.float64)).abs()
     assert (error < torch.tensor([4.0, 8.0])).all()
     assert (off < 4 * error).all()
+
+
+def test_no_draw_accepts_what_is_impossible(peptide: Molecule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float32 draw is zero once in 2²⁴: even the smallest number that is drawn must refuse overlapping atoms."""
+    drawn = []
+
+    def smallest(like: Tensor, generator: torch.Generator) -> Tensor:
+        drawn.append(like.dtype)
+        return torch.full_like(like, torch.finfo(like.dtype).eps / 2)
+
+    monkeypatch.setattr(moves, "_uniform", smallest)
+    space = CartesianSpace(peptide, peptide.energy())
+    walkers = space.evaluate(peptide.positions.float().expand(1, 2, -1, -1))
+    worse = walkers._replace(energy=walkers.energy + 30.0)
+    gain = -30.0 * torch.ones(1, 2)
+    moved = moves._accept(walkers, worse, gain, torch.Generator())
+    assert drawn == [torch.float64]
+    assert moved.accepted.all()  # e⁻³⁰ is larger than 2⁻⁵³: the draw is as fine as that
+    assert not moves._accept(walkers, worse, 2 * gain, torch.Generator()).accepted.any()

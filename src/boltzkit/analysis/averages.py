@@ -2,14 +2,16 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from boltzkit.analysis.observables import Observable
+from boltzkit.analysis.resampling import systematic
 from boltzkit.ensemble import Ensemble, weighted_mean
 from boltzkit.errors import UserError
 from boltzkit.weights import Estimate, LogWeights, normal_quantile
 
-__all__ = ["average", "circular_mean", "first_samples"]
+__all__ = ["average", "circular_mean"]
 
 _SOME = 2_000
 """Samples that averages of slow observables use: their error is then 2.2 % of the observable's spread or more."""
@@ -18,12 +20,26 @@ _SOME = 2_000
 def average(ensemble: Ensemble, observable: Observable, confidence: float = 0.95) -> Estimate:
     """Return the Boltzmann average of an observable, the circular mean of an angle.
 
-    Slow observables are averaged over the first 2,000 samples drawn: an ensemble of its own, as samples are
-    independent, whose interval says what the smaller number costs.
+    Slow observables are averaged over 2,000 samples that are picked by their weights. With the spread s of their values
+    the variance is at most s² (1/2000 + 1/ESS): what the smaller number costs, and what the weights of all cost.
     """
-    part = first_samples(ensemble, _SOME) if observable.slow else ensemble
+    if observable.slow and ensemble.n > _SOME:
+        return _of_some(ensemble, observable, confidence)
     mean = circular_mean if observable.periodic else weighted_mean
-    return mean(part.weights, observable.values(part.x), confidence)
+    return mean(ensemble.weights, observable.values(ensemble.x), confidence)
+
+
+def _of_some(ensemble: Ensemble, observable: Observable, confidence: float) -> Estimate:
+    picked = systematic(ensemble.weights, _SOME)
+    values = observable.values(ensemble.x[picked])
+    equal = LogWeights(torch.zeros(_SOME, dtype=torch.float64), {})
+    if observable.periodic:
+        alone = circular_mean(equal, values, confidence)
+    else:
+        alone = weighted_mean(equal, values, confidence)
+    wider = math.sqrt(1 + _SOME / ensemble.weights.ess())
+    low, high = (alone.value + wider * (end - alone.value) for end in (alone.low, alone.high))
+    return Estimate(alone.value, low, high, wider * alone.standard_error, confidence)
 
 
 def circular_mean(weights: LogWeights, angles: Tensor, confidence: float = 0.95) -> Estimate:
@@ -48,16 +64,3 @@ def circular_mean(weights: LogWeights, angles: Tensor, confidence: float = 0.95)
     error = float((share * (theta - mean).sin()).norm()) / length if length > 0 else math.inf
     half = min(normal_quantile(confidence) * error, math.pi)
     return Estimate(mean, mean - half, mean + half, error, confidence)
-
-
-def first_samples(ensemble: Ensemble, n: int) -> Ensemble:
-    """Return the ensemble of the first n samples drawn, failed ones among them."""
-    if n >= ensemble.n:
-        return ensemble
-    return Ensemble.from_samples(
-        ensemble.x[:n],
-        ensemble.energy[:n],
-        ensemble.log_prob[:n],
-        name=ensemble.name,
-        subject=ensemble.subject,
-    )

@@ -77,7 +77,8 @@ def bridge(
 
     Args:
         ensemble: samples of the flow.
-        log_prob: log q of the flow at the data, ``(m,)``.
+        log_prob: log q of the flow at the data, ``(m,)``: the density that drew its samples, so not with the χ₃
+            correction of an augmented flow.
         energy: reduced energy at the data, ``(m,)``.
         block: which data belong together, ``(m,)``, as `trajectory_blocks` tells; independent by default.
         confidence: of the interval.

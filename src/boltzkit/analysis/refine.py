@@ -33,7 +33,8 @@ class Local:
     Attributes:
         moves: so many; none leaves independent jumps alone.
         leaps: leapfrog steps of each, one energy with its gradient per step.
-        step: first step size, adapted while equilibrating: in ps for molecules in Cartesian coordinates.
+        step: first step size, adapted while equilibrating: of molecules in Cartesian coordinates in nm·√Da, which is
+            1.6 times the time step in ps at 300 K.
     """
 
     moves: int = 1
@@ -123,6 +124,15 @@ def refine(
     """
     if n < 1 or chains < 1 or burn_in < 0:
         raise UserError(f"Frames and chains are counted from 1, not n = {n} and chains = {chains}.")
+    if space is not None and space.target is not target:
+        raise UserError(
+            "The space of local moves has a target of its own: make it with the target to refine for."
+        )
+    if isinstance(flow, AugmentedFlow) and flow.correction != "gaussian":
+        raise UserError(
+            "Samples of this flow carry the χ₃ correction of their centre, which is no density that chains could jump "
+            "by: build the flow with correction=gaussian."
+        )
     chains = min(chains, n)
     before = target.evaluations
     walk = _Walk.start(flow, target, chains, seed, local or Local(), space or PlainSpace(target))

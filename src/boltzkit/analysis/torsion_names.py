@@ -8,16 +8,13 @@ import torch
 from torch import Tensor
 
 from boltzkit.molecule import Backbone, Molecule
-from boltzkit.molecule.graph import neighbours
+from boltzkit.molecule.bond_torsions import bond_torsions
 from boltzkit.simulate.turns import find_turns
 
 __all__ = ["Kind", "Torsion", "main_torsions", "torsion_rows", "torsions_of"]
 
 Kind = Literal["phi", "psi", "omega", "chi", "bond"]
 """Backbone, side chain, or any other rotatable bond."""
-
-_STRAIGHT = 0.17
-"""Sine of the angle, here 10°, from which three atoms lie too nearly on a line to define a torsion."""
 
 _CHI: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("N",), ("CA",), ("CB",), ("CG", "CG1", "OG", "OG1", "SG")),
@@ -90,42 +87,10 @@ def _side_chains(topology: Any) -> Iterator[Torsion]:
 
 
 def _bonds(molecule: Molecule) -> Iterator[Torsion]:
-    atoms, near = list(molecule.topology.atoms()), neighbours(molecule.topology)
-    alone = molecule.topology.getNumResidues() == 1
+    about = bond_torsions(molecule)
     for turn in find_turns(molecule):
-        b, c = sorted((turn.origin, turn.other))
-        a, d = _end(b, c, near, atoms), _end(c, b, near, atoms)
-        if a is None or d is None or _straight(molecule.positions, a, b, c, d):
-            continue
-        yield Torsion(_path([atoms[i] for i in (a, b, c, d)], alone), "bond", (a, b, c, d))
-
-
-def _end(atom: int, other: int, near: list[list[int]], atoms: list[Any]) -> int | None:
-    """Return the neighbour that a torsion about a bond begins with; None for a top of three hydrogens."""
-    rest = sorted(n for n in near[atom] if n != other)
-    heavy = [n for n in rest if atoms[n].element is None or atoms[n].element.symbol != "H"]
-    if heavy:
-        return heavy[0]
-    return rest[0] if len(rest) in (1, 2) else None
-
-
-def _straight(positions: Tensor, a: int, b: int, c: int, d: int) -> bool:
-    for i, j, k in ((a, b, c), (b, c, d)):
-        first, second = positions[i] - positions[j], positions[k] - positions[j]
-        sine = torch.linalg.cross(first, second).norm() / (first.norm() * second.norm())
-        if sine < _STRAIGHT:
-            return True
-    return False
-
-
-def _path(atoms: list[Any], alone: bool) -> str:
-    """Join names of atoms, with the residue wherever it is another than before."""
-    words, residue = [], atoms[0].residue if alone else None
-    for atom in atoms:
-        label = f"{atom.residue.name}{atom.residue.id}:" if atom.residue != residue else ""
-        words.append(label + atom.name)
-        residue = atom.residue
-    return "-".join(words)
+        if (torsion := about.get(frozenset((turn.origin, turn.other)))) is not None:
+            yield Torsion(torsion.name, "bond", torsion.atoms)
 
 
 def _unique(torsions: list[Torsion]) -> list[Torsion]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["simulate"]
 
+_SHOWN = 12
+"""Observables that are printed beside the energy, the slowest first."""
+
 
 def simulate(
     molecule: str,
@@ -118,13 +121,25 @@ def _judge(subject: "Molecule", out: Path, split: Literal["train", "test"]) -> N
     figure = dataset_figure(dataset.split(split), Backbone.of(subject.topology))
     if figure is not None:
         write_bytes(out / f"ramachandran-{split}.png", png(figure))
+    energy, *others = quality.observables
+    others.sort(key=lambda o: -o.autocorrelation_time)
     rows = [
         (
             o.name,
             f"{o.mean:.4g} ± {o.error:.1g}, τ {o.autocorrelation_time:.1f} frames, {o.effective:,.0f} effective",
         )
-        for o in quality.observables
+        for o in (energy, *others[:_SHOWN])
     ]
+    left_out = len(others) - _SHOWN
+    if left_out > 0:
+        rows.append(("faster ones", f"{left_out}, in quality-{split}.json"))
+    if (o := quality.drifting) is not None:
+        rows.append(
+            (
+                "not settled",
+                f"{o.name} moves by {abs(o.drift):.1f} standard errors from the first third to the last",
+            )
+        )
     bias = [("biased", dataset.about.bias)] if dataset.about.bias else []
     counts = ("samples", f"{quality.samples:,} in {quality.trajectories:,} trajectories")
     print(aligned([counts, *bias, *rows]))

@@ -86,6 +86,11 @@ def fit_tica(dataset: Dataset, backbone: Backbone, lag: float = LAG, interval: f
         lag: picoseconds; at least the time from one frame to the next.
         interval: picoseconds between frames; what the dataset says by default.
     """
+    if dataset.about.bias is not None:
+        raise UserError(
+            f"{dataset.folder} is biased ({dataset.about.bias}), and what a bias holds is not slow by itself: fit slow "
+            "coordinates on plain dynamics."
+        )
     interval = _interval(dataset, interval)
     frames = max(round(lag / interval), 1)
     pairs = (_pairs(dataset, t, backbone, frames) for t in dataset.trajectories())

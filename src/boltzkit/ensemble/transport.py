@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import torch
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import t as student
 from torch import Tensor
 
 from boltzkit.ensemble.energy_distance import Distance
@@ -90,7 +91,9 @@ def _distance(
     if weights is not None and count > 1:
         again = [model[_reweighed(weights, number).resample(n, random)] for number in range(count)]
         error = float(torch.tensor([_exact(a, b, cost) for a, b in zip(sets, again, strict=False)]).std())
-    half = normal_quantile(0.95) * error
+    # A spread of a few values is itself uncertain.
+    wide = weights is None and count > 1
+    half = (float(student.ppf(0.975, count - 1)) if wide else normal_quantile(0.95)) * error
     return Distance(mean, error, max(mean - half, 0.0), mean + half, floor, n, failed)
 
 

@@ -35,7 +35,7 @@ def findings_of(
         data: what the ensemble was compared with.
     """
     compared: Iterator[Finding] = iter(()) if agreement is None else data_findings(agreement, data)
-    return (*compared, *_missed(ensemble, bridge), *_teacher(quality), *_lost(overlap))
+    return (*compared, *_missed(ensemble, bridge), *_teacher(quality), *_drifting(quality), *_lost(overlap))
 
 
 def _missed(ensemble: Ensemble, bridge: Bridge | None) -> Iterator[Finding]:
@@ -61,6 +61,16 @@ def _teacher(quality: Quality | None) -> Iterator[Finding]:
         f"The samples that the flow learned from are worth only {quality.effective:.0f} independent ones in "
         f"{quality.slowest.name}: what they have not seen, the flow may lack. Give more --minutes.",
     )
+
+
+def _drifting(quality: Quality | None) -> Iterator[Finding]:
+    if quality is not None and (moved := quality.drifting) is not None:
+        yield (
+            "with care",
+            f"The samples that the flow learned from have not settled: the mean of {moved.name} moves by "
+            f"{abs(moved.drift):.1f} standard errors from the first third of their frames to the last. Give more "
+            "--minutes.",
+        )
 
 
 def _lost(overlap: Mapping[str, Any] | None) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from boltzkit.errors import UserError
 from boltzkit.flow import SplineFlowConfig
 from boltzkit.method import DataConfig, EvaluationConfig, MoleculeConfig, RunConfig, find_recipe
 from boltzkit.molecule import Molecule
+from boltzkit.molecule.graph import neighbours, reachable
 from boltzkit.run.request import METHODS, Request
 from boltzkit.simulate import BatchedSimulation, TemperingConfig, space_of
 
@@ -103,7 +104,8 @@ def planned_simulation(
 
     Large molecules take more than little time, since fewer walkers or sweeps than some are worth nothing.
     """
-    levels, hottest = (1, 1.0) if molecule.n_atoms <= _SMALL else (4, 2.0)
+    simple = molecule.n_atoms <= _SMALL and not _has_pucker(molecule)
+    levels, hottest = (1, 1.0) if simple else (4, 2.0)
     moves = TemperingConfig(temperatures=levels, hottest=hottest, seed=seed)
     one = _sweep_seconds(molecule, temperature, moves)
     walkers = int(_bounded(_EQUILIBRATING * seconds / (_EQUILIBRATION * one), _FEWEST_WALKERS, _WALKERS))
@@ -117,6 +119,15 @@ def planned_simulation(
         every=round(_bounded(sweeps / frames, 1, 5)),
         segment=min(frames, 100),
         tempering=moves.model_copy(update={"walkers": walkers}),
+    )
+
+
+def _has_pucker(molecule: Molecule) -> bool:
+    """Whether there is a ring that can fold: turns about bonds leave rings as they are."""
+    near = neighbours(molecule.topology)
+    return any(
+        len(near[a]) == len(near[b]) == 4 and b in reachable(a, near, without=(a, b))
+        for a, b in molecule.bonds.tolist()
     )
 
 

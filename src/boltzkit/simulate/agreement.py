@@ -27,8 +27,12 @@ class Compared:
 
     @property
     def deviation(self) -> float:
-        """How many standard errors the means are apart."""
-        return (self.first[0] - self.second[0]) / math.hypot(self.first[1], self.second[1])
+        """How many standard errors the means are apart; infinitely many where only one of them has such frames."""
+        apart = self.first[0] - self.second[0]
+        if math.isnan(apart):
+            return 0.0 if math.isnan(self.first[0]) and math.isnan(self.second[0]) else math.inf
+        error = math.hypot(self.first[1], self.second[1])
+        return apart / error if error > 0 else (0.0 if apart == 0 else math.copysign(math.inf, apart))
 
 
 @dataclass(frozen=True)

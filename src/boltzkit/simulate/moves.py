@@ -74,7 +74,7 @@ def swap(walkers: Evaluated, beta: Tensor, odd: bool, generator: torch.Generator
     """
     levels = len(beta)
     log_alpha = (beta[:-1] - beta[1:]) * (walkers.energy[:-1] - walkers.energy[1:])
-    accepted = _uniform(log_alpha, generator).log() < log_alpha
+    accepted = _uniform(log_alpha.double(), generator).log() < log_alpha
     accepted[(0 if odd else 1) :: 2] = False
     order = torch.arange(levels, device=accepted.device).unsqueeze(-1).repeat(1, walkers.energy.shape[1])
     order[:-1] += accepted.long()
@@ -96,7 +96,8 @@ def _hamiltonian(walkers: Evaluated, velocity: Tensor, beta: Tensor, measure: fl
 
 def _accept(old: Evaluated, new: Evaluated, gain: Tensor, generator: torch.Generator) -> Moved:
     """Take the new configuration with probability min(1, e^gain); one whose energy is no number, never."""
-    accepted = (_uniform(gain, generator).log() < gain) & (gain < math.inf)
+    # In double precision: one float32 number in 2^24 is zero, which would accept anything.
+    accepted = (_uniform(gain.double(), generator).log() < gain) & (gain < math.inf)
     return Moved(new.where(accepted, old), accepted)
 
 

@@ -32,7 +32,8 @@ class TemperingConfig(Config):
     leaps: PositiveInt = 6
     """Leapfrog steps of a Hamiltonian move, on average."""
     step: PositiveFloat = 0.003
-    """First step size; adapted to an acceptance of 0.8 while equilibrating (in ps for molecules)."""
+    """First step size; adapted to an acceptance of 0.8 while equilibrating; of molecules in Cartesian
+    coordinates in nm·√Da, which is 1.6 times the time step in ps at 300 K."""
     turns: int = Field(8, ge=0)
     """Turns about bonds per sweep, each about a bond drawn at random."""
     seed: int = 0
