@@ -1,6 +1,7 @@
 """A molecule through the whole line: data, training with LDR, resume, loading, sampling, reweighting."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -188,3 +189,18 @@ def test_the_recipe_needs_only_a_dataset(data, tmp_path):
     ]
     model, _ = fit(find_recipe("unbiased").with_overrides(overrides), tmp_path / "a")
     assert model.sample(4).log_prob.isfinite().all()
+
+
+def test_a_run_of_a_molecule_whose_files_changed_is_refused(run, data, tmp_path):
+    """The hash of the molecule is kept beside the run: another force field under the same name is another target."""
+    out, model = run
+    copy = shutil.copytree(out, tmp_path / "copy")
+    assert load(copy).step == model.step
+    path = copy / "provenance.json"
+    stored = json.loads(path.read_text())
+    assert stored["molecule"] == find_molecule(NAME).hash
+    path.write_text(json.dumps(stored | {"molecule": find_molecule("alanine-dipeptide-cartesian").hash}))
+    with pytest.raises(UserError, match="trained for another molecule"):
+        load(copy)
+    with pytest.raises(UserError, match="trained for another molecule"):
+        fit(config(data), copy)

@@ -96,3 +96,16 @@ def test_a_torn_line_is_cut_and_written_again(tmp_path):
         folder.log({"step": step})
     assert [line["step"] for line in folder.metrics()] == [1, 2, 3, 4]
     assert path.read_bytes().endswith(b"}\n")
+
+
+def test_another_molecule_is_refused(tmp_path):
+    with RunFolder(tmp_path) as run:
+        run.open(CONFIG, 0, "cpu", "hash of one")
+        run.log({"step": 1})
+    stored = json.loads((tmp_path / "provenance.json").read_text())
+    assert stored["molecule"] == "hash of one"
+    assert {"openmm", "numpy", "torch"} <= set(stored)
+    with RunFolder(tmp_path) as run:
+        run.open(CONFIG, 0, "cpu", "hash of one")
+    with RunFolder(tmp_path) as run, pytest.raises(UserError, match="trained for another molecule"):
+        run.open(CONFIG, 0, "cpu", "hash of another")

@@ -17,7 +17,7 @@ from boltzkit.method.config import RunConfig
 from boltzkit.method.model import Model, build_flow, load, models_of
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
 from boltzkit.method.source import batch_source, reference_source
-from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
+from boltzkit.method.system import MoleculeConfig, build_energy, hash_of, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
 from boltzkit.ranks import by_first_rank, is_first_rank
@@ -64,7 +64,8 @@ def fit(
 
 def _open(folder: RunFolder, content: Config, config: RunConfig) -> list[str]:
     """Create a folder or join it: the first rank does, and all know what may make the run differ."""
-    return by_first_rank(lambda: folder.open(content, config.seed, config.device))
+    learned = hash_of(config.target)
+    return by_first_rank(lambda: folder.open(content, config.seed, config.device, learned))
 
 
 def _trained(state: TrainState, config: RunConfig, folder: RunFolder) -> Model:

@@ -11,11 +11,11 @@ from boltzkit.errors import UserError
 from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
 from boltzkit.method.pretrained import find_run
-from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, molecule_of
+from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, hash_of, molecule_of
 from boltzkit.notebook import as_rows
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
-from boltzkit.training import TrainState, checkpoints, read_checkpoint
+from boltzkit.training import TrainState, checkpoints, read_checkpoint, read_origin
 
 __all__ = ["Model", "load"]
 
@@ -113,6 +113,8 @@ def load(run_folder: str | Path) -> Model:
     found = checkpoints(folder / "checkpoints")
     if not found:
         raise UserError(f"{folder} has no checkpoint yet: let its training run on.")
+    if (folder / "provenance.json").is_file():
+        read_origin(folder, hash_of(config.target))
     tensors, meta = read_checkpoint(found[-1])
     flow = build_flow((config,), batched=False)
     prefix = "ema." if config.training.ema else "modules.flow."

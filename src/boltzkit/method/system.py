@@ -25,7 +25,15 @@ from boltzkit.flow import (
 from boltzkit.method.one_handed import OneHanded
 from boltzkit.molecule import Molecule, read_molecule
 
-__all__ = ["FlowChoice", "MoleculeConfig", "TargetChoice", "build_energy", "build_flow_for", "molecule_of"]
+__all__ = [
+    "FlowChoice",
+    "MoleculeConfig",
+    "TargetChoice",
+    "build_energy",
+    "build_flow_for",
+    "hash_of",
+    "molecule_of",
+]
 
 
 class MoleculeConfig(Config):
@@ -89,6 +97,11 @@ def build_energy(config: TargetConfig | MoleculeConfig) -> Target:
 def molecule_of(config: MoleculeConfig) -> Molecule:
     """Return the molecule; built once per process, for the same settings."""
     return _molecule(config.molecule, config.forcefield, config.constraints)
+
+
+def hash_of(config: TargetConfig | MoleculeConfig) -> str | None:
+    """Return the hash of a molecule and its force field as its files are now; None of another target."""
+    return molecule_of(config).hash if isinstance(config, MoleculeConfig) else None
 
 
 @lru_cache(maxsize=8)

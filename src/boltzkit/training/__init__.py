@@ -7,7 +7,7 @@ from boltzkit.training.gradient_norm import sliding_variance
 from boltzkit.training.loop import Problem, Watch, train
 from boltzkit.training.memory import Memory
 from boltzkit.training.parts import backward_in_parts, refuse_parts
-from boltzkit.training.run_folder import RunFolder, provenance
+from boltzkit.training.run_folder import RunFolder, provenance, read_origin
 from boltzkit.training.state import TrainState
 from boltzkit.training.step import StepInfo, train_step
 
@@ -24,6 +24,7 @@ __all__ = [
     "checkpoints",
     "provenance",
     "read_checkpoint",
+    "read_origin",
     "refuse_parts",
     "save_checkpoint",
     "save_model",

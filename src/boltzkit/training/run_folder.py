@@ -20,7 +20,7 @@ from boltzkit.ranks import rank_count
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
 from boltzkit.training.checkpoint import drop_old, set_damaged_aside
 
-__all__ = ["RunFolder", "provenance"]
+__all__ = ["RunFolder", "provenance", "read_origin"]
 
 _BIT_IDENTICAL = ("torch", "threads", "device", "machine", "ranks")
 """What must be equal for a resumed run to be bit-identical to an uninterrupted one."""
@@ -52,9 +52,16 @@ class RunFolder:
             self._lock.release()
             self._lock = None
 
-    def open(self, config: Config, seed: int, device: str) -> list[str]:
-        """Create the folder or join it; return what may make a resumed run differ in its last bits."""
-        now = provenance(seed, device)
+    def open(self, config: Config, seed: int, device: str, molecule: str | None = None) -> list[str]:
+        """Create the folder or join it; return what may make a resumed run differ in its last bits.
+
+        Args:
+            config: of the run; another one than the folder's is refused.
+            seed: of the run.
+            device: where it computes.
+            molecule: hash of what it learns, if that is a molecule; another one than the folder's is refused.
+        """
+        now = provenance(seed, device, molecule)
         there = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
         begun = there - _FIRST_FILES
         if "config.json" not in begun and begun:
@@ -73,10 +80,7 @@ class RunFolder:
                 "or repeat the settings it was started with."
             )
         self._last_logged = self._mend_metrics()
-        then = read_json(self.path / "provenance.json")
-        if not isinstance(then, dict):
-            raise UserError(f"{self.path}/provenance.json does not say where the run comes from: restore it.")
-        then = {"ranks": 1} | then  # which earlier versions did not write
+        then = {"ranks": 1} | read_origin(self.path, molecule)  # which earlier versions did not write
         remarks = set_damaged_aside(self.checkpoints)
         drop_old(self.checkpoints)
         return remarks + [
@@ -137,11 +141,32 @@ def _metrics_line(line: bytes, number: int, path: Path) -> dict[str, Any]:
     return content
 
 
-def provenance(seed: int, device: str) -> dict[str, Any]:
-    """Return what a result depends on besides its configuration."""
+def read_origin(folder: Path, molecule: str | None) -> dict[str, Any]:
+    """Return where a run comes from; refuse one of which files or force field have changed since.
+
+    Args:
+        folder: of the run.
+        molecule: hash of what its settings name now; earlier versions did not store it.
+    """
+    origin = read_json(folder / "provenance.json")
+    if not isinstance(origin, dict):
+        raise UserError(f"{folder}/provenance.json does not say where the run comes from: restore it.")
+    if origin.get("molecule") not in (None, molecule):
+        raise UserError(
+            f"{folder} was trained for another molecule than its settings name now: a structure or a force field has "
+            "changed since. Restore the files, or train anew with another --out."
+        )
+    return origin
+
+
+def provenance(seed: int, device: str, molecule: str | None = None) -> dict[str, Any]:
+    """Return what a result depends on besides its configuration; of a molecule also its hash."""
     return {
         "boltzkit": metadata.version("boltzkit"),
+        **({} if molecule is None else {"molecule": molecule}),
         "torch": torch.__version__,
+        "openmm": metadata.version("openmm"),
+        "numpy": metadata.version("numpy"),
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "threads": torch.get_num_threads(),
