@@ -94,7 +94,7 @@ def test_metadata(built):
     about = built.about
     assert (about["Name"], about["Version"]) == ("boltzkit", PROJECT["version"])
     assert about["Requires-Python"] == ">=3.11"
-    extras = {"benchmark", "docs", "lint", "test", "tica", "trajectories"}
+    extras = {"benchmark", "docs", "lint", "test", "tica"}
     assert extras <= set(about.get_all("Provides-Extra") or [])
     assert about["License-Expression"] == "MIT"
     versions = [f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)]

@@ -116,7 +116,7 @@ def test_refusals(tmp_path, peptide_ensemble, gaussian_ensemble, monkeypatch):
     with pytest.raises(UserError, match="At least one"):
         export(ensemble, tmp_path, resampled=0)
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(UserError, match=r"needs h5py: pip install 'boltzkit\[trajectories\]'"):
+    with pytest.raises(UserError, match=r"needs h5py: pip install h5py"):
         export(ensemble, tmp_path, "h5")
     assert list(tmp_path.iterdir()) == []
 

@@ -157,5 +157,5 @@ def test_without_mdtraj_the_rest_is_there(dipeptide, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "mdtraj", None)
     assert "sasa" not in observables_of(dipeptide)
-    with pytest.raises(UserError, match=r"needs MDTraj: pip install 'boltzkit\[trajectories\]'"):
+    with pytest.raises(UserError, match=r"needs MDTraj: pip install mdtraj"):
         SolventArea(dipeptide)(dipeptide.positions[None])

@@ -26,7 +26,7 @@ def mdtraj_module(purpose: str) -> Any:
     try:
         return importlib.import_module("mdtraj")
     except ImportError as error:
-        raise UserError(f"{purpose} needs MDTraj: pip install 'boltzkit[trajectories]'.") from error
+        raise UserError(f"{purpose} needs MDTraj: pip install mdtraj.") from error
 
 
 def mdtraj_topology(molecule: Molecule, purpose: str) -> Any:

@@ -130,7 +130,7 @@ def _hdf5(path: Path, x: Tensor, molecule: Molecule) -> None:
     try:
         h5py = importlib.import_module("h5py")
     except ImportError as error:
-        raise UserError("Writing .h5 files needs h5py: pip install 'boltzkit[trajectories]'.") from error
+        raise UserError("Writing .h5 files needs h5py: pip install h5py.") from error
     with h5py.File(path, "w") as file:
         for key, value in (("conventions", "Pande"), ("conventionVersion", "1.1"), ("program", "boltzkit")):
             file.attrs[key] = np.bytes_(value)

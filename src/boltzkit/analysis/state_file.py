@@ -112,7 +112,7 @@ class _Reader:
 
     def _hint(self, key: str) -> str:
         if key in ("sasa", "helicity") and "sasa" not in self.observables:
-            return " It needs MDTraj: pip install 'boltzkit[trajectories]'."
+            return " It needs MDTraj: pip install mdtraj."
         return did_you_mean(key, [*self.observables, "cluster"])
 
     def _near(self, where: str, value: dict[str, Any]) -> Mask:

@@ -87,7 +87,7 @@ def _library(name: str, path: Path) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UserError(
-            f"{path}: reading {path.suffix} files needs {name.split('.')[0]}: pip install 'boltzkit[trajectories]'."
+            f"{path}: reading {path.suffix} files needs {name.split('.')[0]}: pip install {name.split('.')[0]}."
         ) from error
 
 
