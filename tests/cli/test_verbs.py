@@ -107,6 +107,12 @@ def test_sample_draws_until_enough_are_effective(cli, run_folder, tmp_path):
     assert "Asked for 300 effective samples" in short.out
 
 
+def test_sample_ends_with_a_code_where_it_is_not_to_be_trusted(cli, run_folder, tmp_path):
+    words = ("sample", run_folder, "--samples", "60", "--out", tmp_path / "e")
+    assert cli(*words, "--strict").code == 3
+    assert cli(*words).code == 0
+
+
 def test_tune_ranks_and_says_how_to_use_the_best(cli, tmp_path, tiny_settings):
     words = tiny_settings(training__steps=20, objective__dispersion="l1")
     grid = ["--learning-rates", "1e-3,1e-2", "--data-weights", "0.1,0.3"]

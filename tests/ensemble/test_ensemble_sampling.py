@@ -67,6 +67,13 @@ def test_effective_number_is_reached_with_no_chunk_too_many(flow, harmonic) -> N
     assert shorter.weights.ess() < 1_000
 
 
+def test_who_watches_is_told_what_samples_are_worth(flow, harmonic) -> None:
+    told: list[tuple[int, float]] = []
+    ensemble = draw(flow, harmonic(S), 500, seed=0, chunk=200, watch=lambda n, e: told.append((n, e)))
+    assert [n for n, _ in told] == [200, 400, 500]
+    assert told[-1][1] == pytest.approx(ensemble.weights.ess())
+
+
 def test_a_limit_that_is_too_low_is_told(flow, harmonic) -> None:
     ensemble = draw_effective(flow, harmonic(S), 1_000, seed=0, limit=300, chunk=200)
     assert ensemble.n == ensemble.energy_evaluations == 300

@@ -14,6 +14,8 @@ _WATCHED = {
     "dispersion": "dispersion",
     "validation_nll": "validation NLL",
     "validation_outside": "outside support",
+    "exponent": "λ",
+    "ess": "ESS",
     "evaluations": "evaluations",
     "failed_steps": "failed steps",
     "left_out": "left out",
@@ -26,6 +28,8 @@ def step_figures(line: dict[str, Any]) -> dict[str, str]:
 
     >>> step_figures({"step": 10, "loss": [2.0, 4.0, 3.0], "failed_steps": [0, 0, 0], "evaluations": 1500})
     {'loss': '3.000', 'evaluations': '1,500'}
+    >>> step_figures({"exponent": 0.31, "ess": 0.05, "evaluations": 1500, "budget": 1000000.0})
+    {'λ': '0.3100', 'ESS': '0.05000', 'evaluations': '1,500 of 1,000,000'}
     """
     shown = {}
     for key, label in _WATCHED.items():
@@ -33,6 +37,8 @@ def step_figures(line: dict[str, Any]) -> dict[str, str]:
         if value is None or (key in _ONLY_IF_ANY and not _total(value)):
             continue
         shown[label] = number(_total(value)) if key in _ONLY_IF_ANY else _median(value)
+    if "evaluations" in shown and line.get("budget") is not None:
+        shown["evaluations"] += f" of {number(int(line['budget']))}"
     return shown
 
 

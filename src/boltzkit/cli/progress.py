@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
     from boltzkit.training import Watch
 
-__all__ = ["Pace", "progress", "tell"]
+__all__ = ["Pace", "drawing", "progress", "tell"]
 
 _SHARE, _SECONDS = 0.1, 30.0
 """A plain line comes after a tenth of the steps or half a minute, whichever is first."""
+_OFTEN = 5.0
+"""Seconds between lines on samples that are drawn."""
 
 
 def tell(text: str) -> None:
@@ -36,6 +38,19 @@ def progress(title: str) -> Iterator["Watch"]:
             yield watch
     else:
         yield _Plain()
+
+
+def drawing() -> Callable[[int, float], None]:
+    """Return a watcher of samples that are drawn: a line every few seconds."""
+    last = time.monotonic()
+
+    def watch(n: int, effective: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _OFTEN:
+            last = time.monotonic()
+            tell(f"{n:,} samples, worth {effective:,.0f} ({100 * effective / n:.1f} %)")
+
+    return watch
 
 
 class Pace:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_QUICK = 3.0
+_QUICK = 2.0
 """Minutes."""
 
 
@@ -70,7 +70,7 @@ def run(
         data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more. Biased
             data serve too: a folder that boltzkit label made knows their bias.
         minutes: Time for all of it; 30 by default.
-        quick: Three minutes: a first honest answer for a small molecule.
+        quick: Two minutes: a first honest answer for a small molecule.
         evaluations: Energy evaluations of the training, such as 1e6; given, the flow learns from the energy alone.
         method: How to train: sampler (samples of the batched sampler), data (yours), biased (yours, if they do not
             follow the Boltzmann distribution) or cmt (energy alone).

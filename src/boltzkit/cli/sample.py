@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from boltzkit.cli.figures import aligned, measured, number
+from boltzkit.cli.progress import drawing
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def sample(
         effective=effective,
         limit=most,
         subject=model.subject,
+        watch=drawing(),
     )
     print(f"{number(ensemble.n)} samples of {run} at step {number(model.step)}, in {out}.")
     print(aligned(reweighting_rows(ensemble.reweighting)))

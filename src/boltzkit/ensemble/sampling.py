@@ -5,7 +5,7 @@ does not matter, so that a longer ensemble begins with the whole chunks of a sho
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -19,7 +19,10 @@ from boltzkit.flow.flow import Flow
 from boltzkit.randomness import generator
 from boltzkit.weights import LogWeights
 
-__all__ = ["chunks_of", "draw", "draw_effective", "draw_into"]
+__all__ = ["Drawing", "chunks_of", "draw", "draw_effective", "draw_into"]
+
+Drawing = Callable[[int, float], None]
+"""Called with the number of samples so far, and the effective number."""
 
 
 def draw(
@@ -30,6 +33,7 @@ def draw(
     chunk: int = 10_000,
     subject: Subject | None = None,
     spool: Spool | None = None,
+    watch: Drawing | None = None,
 ) -> Ensemble:
     """Draw n samples and weigh them; costs n energy evaluations.
 
@@ -41,9 +45,13 @@ def draw(
         chunk: samples per pass of the flow.
         subject: the molecule that the target is the energy of, if it is one's.
         spool: where finished chunks wait on disk for the others; none are kept without.
+        watch: told after every chunk how many samples there are, and how many they are worth.
     """
-    before = target.evaluations
-    return _joined(list(chunks_of(flow, target, n, seed, chunk, spool)), target, before, subject)
+    before, chunks, worth = target.evaluations, [], _Worth()
+    for part in chunks_of(flow, target, n, seed, chunk, spool):
+        chunks.append(part)
+        worth.add(part, watch)
+    return _joined(chunks, target, before, subject)
 
 
 def draw_effective(
@@ -55,6 +63,7 @@ def draw_effective(
     chunk: int = 10_000,
     subject: Subject | None = None,
     spool: Spool | None = None,
+    watch: Drawing | None = None,
 ) -> Ensemble:
     """Draw whole chunks until an effective number of samples is reached, or until the limit.
 
@@ -70,20 +79,36 @@ def draw_effective(
         chunk: samples per pass of the flow.
         subject: the molecule that the target is the energy of, if it is one's.
         spool: where finished chunks wait on disk for the others; none are kept without.
+        watch: told after every chunk how many samples there are, and how many they are worth.
     """
     if not effective > 0 or not math.isfinite(effective):
         raise UserError(f"The effective number of samples must be positive, not {effective}.")
-    before, chunks = target.evaluations, []
-    # Running log Σw and log Σw²: the effective number without a look back at all samples.
-    log_sum = log_square = torch.tensor(-math.inf, dtype=torch.float64)
+    before, chunks, worth = target.evaluations, [], _Worth()
     for part in chunks_of(flow, target, limit, seed, chunk, spool):
         chunks.append(part)
-        values = LogWeights.from_samples(part[2], part[1]).values
-        log_sum = torch.logaddexp(log_sum, torch.logsumexp(values, 0))
-        log_square = torch.logaddexp(log_square, torch.logsumexp(2 * values, 0))
-        if log_sum.isfinite() and float(torch.exp(2 * log_sum - log_square)) >= effective:
+        if worth.add(part, watch) >= effective:
             break
     return _joined(chunks, target, before, subject, effective)
+
+
+class _Worth:
+    """The effective number of samples so far, without a look back at all of them: running log Σw and log Σw²."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._log_sum = self._log_square = torch.tensor(-math.inf, dtype=torch.float64)
+
+    def add(self, part: Chunk, watch: Drawing | None) -> float:
+        """Count a chunk, tell who watches, and return the effective number."""
+        values = LogWeights.from_samples(part[2], part[1]).values
+        self._n += len(values)
+        self._log_sum = torch.logaddexp(self._log_sum, torch.logsumexp(values, 0))
+        self._log_square = torch.logaddexp(self._log_square, torch.logsumexp(2 * values, 0))
+        some = bool(self._log_sum.isfinite())
+        effective = float(torch.exp(2 * self._log_sum - self._log_square)) if some else 0.0
+        if watch is not None:
+            watch(self._n, effective)
+        return effective
 
 
 def draw_into(
@@ -96,6 +121,7 @@ def draw_into(
     effective: float | None = None,
     limit: int = 0,
     subject: Subject | None = None,
+    watch: Drawing | None = None,
 ) -> Ensemble:
     """Draw an ensemble and save it; a drawing that was stopped or killed goes on with the next chunk.
 
@@ -108,6 +134,7 @@ def draw_into(
         effective: effective number wanted.
         limit: with `effective`, the largest number of samples.
         subject: the molecule that the target is the energy of, if it is one's.
+        watch: told after every chunk how many samples there are, and how many they are worth.
 
     Raises:
         Interrupted: a stop was asked for; what is drawn so far is kept beside `out`.
@@ -115,10 +142,12 @@ def draw_into(
     about = None if subject is None else subject.summary()
     with Spool(out, flow, target.name, about, seed) as spool:
         if samples is not None:
-            ensemble = draw(flow, target, samples, seed, subject=subject, spool=spool)
+            ensemble = draw(flow, target, samples, seed, subject=subject, spool=spool, watch=watch)
         else:
             assert effective is not None, "say how many samples"
-            ensemble = draw_effective(flow, target, effective, seed, limit, subject=subject, spool=spool)
+            ensemble = draw_effective(
+                flow, target, effective, seed, limit, subject=subject, spool=spool, watch=watch
+            )
         ensemble.save(out)
         spool.clear()
     return ensemble

@@ -31,6 +31,7 @@ from boltzkit.weights import Estimate
 
 __all__ = ["Answer", "answer"]
 
+_ALONE = "There were no unbiased data to compare with; a basin that the flow never visits leaves no trace in weights."
 _CHUNK = 4096
 _OUTSIDE = 0.01
 """Share of the data outside of the flow's support above which they are not bridged: other labels of equivalent atoms
@@ -93,6 +94,8 @@ def answer(
     both = _bridge(found, split) if split is not None and kept else None
     data = "data that were kept aside" if kept else "the data that it learned from"
     findings = findings_of(found.ensemble, compared, found.quality, found.overlap, bridge=both, data=data)
+    if compared is None:
+        findings += (("trust", _ALONE),)
     # Whoever opens the ensemble alone is told the same.
     found = replace(found, ensemble=replace(found.ensemble, findings=findings))
     write_json(folder.ensemble / "summary.json", found.ensemble.summary())

@@ -32,6 +32,8 @@ Tell = Callable[[str], None]
 
 _SAMPLES_PER_MINUTE = 20_000
 _FEWEST_SAMPLES = 100_000
+_TOLD = 50_000
+"""Samples after which a line says how many they are worth."""
 _FAIR = 1_000
 """Effective frames from which weighted ones teach better than importance samples of a flow that learned them all."""
 
@@ -202,6 +204,11 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         return Ensemble.load(folder.ensemble)
     limit = max(_FEWEST_SAMPLES, int(_SAMPLES_PER_MINUTE * request.minutes))
     tell(f"drawing up to {limit:,} samples")
+
+    def watch(n: int, effective: float) -> None:
+        if n % _TOLD == 0:
+            tell(f"{n:,} samples, worth {effective:,.0f} ({100 * effective / n:.1f} %)")
+
     return draw_into(
         folder.ensemble,
         model.flow,
@@ -210,4 +217,5 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         effective=request.effective,
         limit=limit,
         subject=model.subject,
+        watch=watch,
     )

@@ -111,6 +111,7 @@ class AnnealedBatches(Memory):
             "failed_samples": self.buffers[-1].drawn - len(self.buffers[-1].energy),
             "lost_share": self.lost,
             "restarts": self.restarts,
+            "budget": self.config.evaluations,
         }
         if len(held.energy) > 1:
             seen = learned.part(slice(0, len(held.energy)))

@@ -68,6 +68,7 @@ class ReplayBatches(Memory):
             "accepted": self.accepted,
             "failed_samples": float(self.failed),
             "step_size": self.step,
+            "budget": float(self.config.evaluations),
         }
         return {key: torch.tensor(value, dtype=torch.float64) for key, value in values.items()}
 
