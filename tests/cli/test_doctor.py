@@ -68,13 +68,13 @@ def test_a_wrong_log_z_is_found(monkeypatch, error, good):
     assert checks.check_log_z(Harmonic.from_frequencies(frequencies)).good is good
 
 
-def test_an_ill_machine_gets_exit_code_1(cli, monkeypatch):
+def test_an_ill_machine_gets_exit_code_2(cli, monkeypatch):
     def accept_anything(path):
         return {}, {}
 
     monkeypatch.setattr(checks, "read_checkpoint", accept_anything)
     ending = cli("doctor")
-    assert ending.code == 1
+    assert ending.code == 2
     assert "✗ A checkpoint comes back changed, and a damaged one is accepted." in ending.out
     assert ending.out.count("✓") == 2 + len(checks.MOLECULES)
 
@@ -82,5 +82,5 @@ def test_an_ill_machine_gets_exit_code_1(cli, monkeypatch):
 def test_a_check_that_breaks_down_is_a_finding(cli, monkeypatch):
     monkeypatch.setattr(checks, "save_checkpoint", lambda *_: 1 / 0)
     ending = cli("doctor")
-    assert ending.code == 1
+    assert ending.code == 2
     assert "✗ A checkpoint could not be checked: ZeroDivisionError: division by zero" in ending.out

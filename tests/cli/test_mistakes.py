@@ -31,6 +31,8 @@ from boltzkit.method import RECIPES
         (["sample", "a", "--out", "b", "--samples", "9", "--effective", "9"],
          "Say how many: either --samples N or --effective N."),
         (["sample", "a", "--out", "b", "--samples", "9"], "There is no run folder a. Known: alanine-dipeptide."),
+        (["evaluate", "alanine-dipeptide"],
+         "The flow of alanine-dipeptide comes with the package: say where the results shall go with --out FOLDER."),
         (["sample", "a", "--out", "b", "--effective", "nan"],
          "--effective takes a positive number of samples, not nan."),
         (["sample", "a", "--out", "b", "--effective", "inf"],

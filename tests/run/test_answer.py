@@ -67,7 +67,12 @@ def test_an_answer_is_complete_and_goes_on_where_it_stopped(small, tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     # Nothing is done twice: the ensemble's file is the one that was there.
     before = (folder.ensemble / "samples.npz").stat().st_mtime_ns
+    names = ("analysis.json", "answer.json", "averages.csv", "cluster-1.pdb", "ensemble/summary.json")
+    numbers = {name: (folder.path / name).read_bytes() for name in names}
     again = answer(request, folder, lambda text: None)
+    # A run that was killed while it analysed finds the same numbers, digit by digit.
+    assert {name: (folder.path / name).read_bytes() for name in names} == numbers
+    assert {name: (tmp_path / "b" / name).read_bytes() for name in names} == numbers
     assert (folder.ensemble / "samples.npz").stat().st_mtime_ns == before
     assert again.verdict == found.verdict
     assert found.verdict.level == "do not trust"  # a dozen steps teach nothing, and the answer says so

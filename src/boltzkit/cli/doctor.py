@@ -33,7 +33,7 @@ def doctor() -> int:
     boltzkit doctor
     ```
 
-    No files are written. The exit code is 0 if all is well and 1 if a check fails.
+    No files are written. The exit code is 0 if all is well and 2 if a check fails.
     """
     print(aligned([*_versions(), *_devices()]))
     print()
@@ -45,7 +45,7 @@ def doctor() -> int:
         failed += not finding.good
     print()
     print(f"Do not trust results of this machine: {failed} checks failed." if failed else "All is well.")
-    return 1 if failed else 0
+    return 2 if failed else 0
 
 
 def _versions() -> list[tuple[str, str]]:

@@ -76,6 +76,10 @@ def evaluate(
     from boltzkit.storage import write_json
 
     model = method.load(run)
+    if out is None and not run.is_dir():
+        raise UserError(
+            f"The flow of {run} comes with the package: say where the results shall go with --out FOLDER."
+        )
     tests = model.config.evaluation.test_samples if test_samples is None else test_samples
     if wasserstein is not None and 2 * wasserstein > tests:
         raise UserError(

@@ -1,7 +1,7 @@
 """The folder of an answer: everything that led to it, so that it goes on where it stopped and can be checked."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,9 @@ from boltzkit.storage import read_json, write_json
 __all__ = ["AnswerFolder"]
 
 C = TypeVar("C", bound=Config)
+
+_REMARKS = "remarks.json"
+"""What was ignored or chosen when the molecule's own files were read."""
 
 _FIRST_FILES = {".lock", "molecule", ".request.json.partial"}
 """What a run that was killed before its request was complete leaves behind."""
@@ -65,8 +68,7 @@ class AnswerFolder:
                     f"{self.path} holds the answer to another question: choose another folder with --out, or repeat "
                     "the options it was started with."
                 )
-            # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
-            molecule = load_molecule(self.molecule, _name(request.molecule))
+            molecule = self._stored_molecule(request)
             if before != content:
                 request.check_files(molecule)
                 write_json(stored, content)
@@ -79,9 +81,20 @@ class AnswerFolder:
                 f"{self.path} is not empty and holds no answer: choose another folder with --out."
             )
         save_molecule(molecule, self.molecule)
+        write_json(self.molecule / _REMARKS, list(molecule.remarks))
         # The request last: a folder that has one has its molecule, whenever a kill came.
         write_json(stored, content)
-        return molecule
+        # As a later run reads it: files hold fewer digits, and the reference structure is minimised again.
+        return self._stored_molecule(request)
+
+    def _stored_molecule(self, request: Request) -> Molecule:
+        # Not trusted: a folder may come from somebody else, and no molecule that was read once needs it.
+        molecule = load_molecule(self.molecule, _name(request.molecule))
+        path = self.molecule / _REMARKS
+        remarks = read_json(path) if path.is_file() else []
+        if not isinstance(remarks, list) or not all(isinstance(remark, str) for remark in remarks):
+            raise UserError(f"{path} is damaged: remove it, and the page lacks remarks on the molecule.")
+        return replace(molecule, remarks=tuple(remarks))
 
     def stored(self, name: str, kind: type[C]) -> C | None:
         """Return a configuration that was kept, None if there is none yet."""

@@ -209,7 +209,7 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         if n % _TOLD == 0:
             tell(f"{n:,} samples, worth {effective:,.0f} ({100 * effective / n:.1f} %)")
 
-    return draw_into(
+    draw_into(
         folder.ensemble,
         model.flow,
         model.target,
@@ -219,3 +219,5 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         subject=model.subject,
         watch=watch,
     )
+    # From its files, as a run that goes on here would: they hold the molecule with fewer digits.
+    return Ensemble.load(folder.ensemble)

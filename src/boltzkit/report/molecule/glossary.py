@@ -50,7 +50,9 @@ _TERMS = (
         "log Z",
         r"\blog z\b|partition",
         "The logarithm of the partition function, the sum of all Boltzmann factors. Alone it depends on the "
-        "coordinates it is measured in; what two flows of one molecule find for it must agree.",
+        "coordinates it is measured in; what two flows of one molecule find for it must agree.\n"
+        "With the data (BAR): from samples of the flow and of data that were kept aside together. If that is higher "
+        "than from the flow's samples alone, the flow lacks a part of the distribution.",
     ),
     _Term(
         "free-energy-difference",
