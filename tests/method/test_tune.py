@@ -74,6 +74,46 @@ def test_halving_keeps_the_best_of_each_rung(tiny, tmp_path):
     assert tuning.best == min(rungs[10], key=lambda t: t.score)
 
 
+@pytest.fixture
+def best_at(monkeypatch):
+    """Let one learning rate score best, and others the worse the further they are from it."""
+
+    def choose(rate):
+        def run_group(config, seeds, group, folder, watch):
+            apart = abs(math.log(group.rate / rate))
+            return [MODULE.Trial(group.rate, weight, group.steps, apart) for weight in group.weights]
+
+        monkeypatch.setattr(MODULE, "_run_group", run_group)
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    ("rate", "beyond", "more"),
+    [
+        (1e-2, 0, []),
+        (1e-2, 1, [3.2e-4]),
+        (1e-2, 3, [3.2e-4, 1e-3, 3.2e-3]),
+        (3.2e-4, 3, [3.2e-4, 1e-3]),  # one further shows that it was the best
+        (1e-6, 2, [3.2e-6, 1e-6]),
+        (2e-5, 3, [3.2e-6]),
+    ],
+)
+def test_a_best_rate_on_the_edge_widens_the_grid(rate, beyond, more, best_at, tiny, tmp_path):
+    best_at(rate)
+    grid = TuneConfig(learning_rates=(1e-5, 1e-4), seeds=(11,), beyond=beyond)
+    tuning = tune(tiny(), grid, tmp_path)
+    assert [t.learning_rate for t in tuning.trials] == [1e-5, 1e-4, *more]
+    assert tuning.best == min(tuning.trials, key=lambda trial: trial.score)
+    assert tune(tiny(), grid, tmp_path) == tuning
+
+
+def test_a_best_rate_inside_the_grid_does_not(best_at, tiny, tmp_path):
+    best_at(1e-3)
+    grid = TuneConfig(learning_rates=(1e-4, 1e-3, 1e-2), seeds=(11,), beyond=3)
+    assert len(tune(tiny(), grid, tmp_path).trials) == 3
+
+
 def test_two_settings_reach_the_next_rung_at_least(tiny, tmp_path):
     options = TuneConfig(learning_rates=(1e-6, 1e-3, 1e-2), rungs=(0.2, 1.0), keep=0.01)
     tuning = tune(tiny(), options, tmp_path)

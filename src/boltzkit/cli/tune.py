@@ -25,6 +25,7 @@ def tune(
     data_weights: str | None = None,
     seeds: str | None = None,
     rungs: str | None = None,
+    beyond: int = 0,
     settings: Settings = (),
     workers: int = 1,
     dask: str | None = None,
@@ -41,7 +42,7 @@ def tune(
 
     ```
     boltzkit tune gmm --out tuning --learning-rates 1e-4,3.2e-4,1e-3
-    boltzkit tune gmm --out tuning --rungs 0.25,1
+    boltzkit tune gmm --out tuning --rungs 0.25,1 --beyond 2
     boltzkit tune many-well --out tuning --data-weights 0.1,0.3
     boltzkit tune gmm --out tuning --workers 4
     ```
@@ -57,6 +58,7 @@ def tune(
         data_weights: λ_data to try; only for objectives with a dispersion and a data term.
         seeds: Seeds of the trials; keep them apart from those of the runs to come.
         rungs: Shares of the steps, for example 0.25,1; the default trains every pair to the end.
+        beyond: As long as the best learning rate lies on an edge of the grid, try up to so many beyond it.
         settings: Change one setting of the recipe, group.name=value. Repeat it for more.
         workers: Processes that train side by side, one thread each; this one alone by default. The trials are the same.
         dask: Address or file of a dask scheduler, whose workers train instead. They must see the folders, and you must
@@ -72,7 +74,7 @@ def tune(
         {"workers": workers, "dask": dask, "timeout": timeout}, source="boltzkit tune"
     )
     config = resolve(recipe, settings, seed=None)
-    options = method.TuneConfig.parse(numbers, source="boltzkit tune")
+    options = method.TuneConfig.parse({**numbers, "beyond": beyond}, source="boltzkit tune")
     with progress("Tuning") as watch, workers_if_asked(where, tell) as there:
         tuning = method.tune(config, options, out, watch, tell, there)
     print(aligned(_ranking(tuning)))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from boltzkit.config import Config
 from boltzkit.data.lock import sole_writer
@@ -41,6 +41,9 @@ class TuneConfig(Config):
     a training of its own with its whole schedule."""
     keep: float = Field(1 / 3, gt=0, le=1)
     """Share of the settings that reaches the next rung, two at least."""
+    beyond: NonNegativeInt = 0
+    """How many more learning rates may be tried at the last rung, as long as the best lies on an edge of the grid: each
+    √10 times as large, or as small, as the one on the edge."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,10 @@ def _tune(
     workers: Workers | None,
 ) -> Tuning:
     store = _Store(out, config, options)
-    trials: list[Trial] = []
-    for number, share in enumerate(options.rungs):
-        steps = _rung_steps(config, share)
+
+    def rung(number: int, settings: list[tuple[float, float]]) -> list[Trial]:
+        """Train settings at a rung, as far as they are not there yet; return their trials, the best first."""
+        steps = _rung_steps(config, options.rungs[number])
         groups = [
             _Group(_group_name(config, number, rate, weights), rate, weights, steps)
             for rate, weights in _groups(config, settings)
@@ -123,11 +127,30 @@ def _tune(
             if group.name not in store:
                 store.add(group.name, _run_group(config, options.seeds, group, out / group.name, watch))
             trials += store.get(group.name)
-        trials.sort(key=lambda trial: trial.score)
+        return sorted(trials, key=lambda trial: trial.score)
+
+    trials: list[Trial] = []
+    for number in range(len(options.rungs)):
+        trials = rung(number, settings)
         settings = [(t.learning_rate, t.data_weight) for t in trials[: _survivors(len(trials), options)]]
+    for _ in range(options.beyond):
+        if (rate := _beyond_edge(options, trials)) is None:
+            break
+        more = rung(len(options.rungs) - 1, [(rate, trials[0].data_weight)])
+        trials = sorted([*trials, *more], key=lambda trial: trial.score)
     if not math.isfinite(trials[0].score):
         raise UserError("Every trial failed: try lower learning rates.")
     return Tuning(tuple(store.all_trials()), trials[0])
+
+
+def _beyond_edge(options: TuneConfig, trials: Sequence[Trial]) -> float | None:
+    """Return the next rate beyond the grid if the best lies on its edge; two significant digits are enough."""
+    best = trials[0]
+    tried = sorted({*options.learning_rates, *(trial.learning_rate for trial in trials)})
+    if len(tried) < 2 or not math.isfinite(best.score) or best.learning_rate not in (tried[0], tried[-1]):
+        return None
+    factor = math.sqrt(10) if best.learning_rate == tried[-1] else 1 / math.sqrt(10)
+    return float(f"{factor * best.learning_rate:.2g}")
 
 
 def tuning_steps(config: RunConfig, options: TuneConfig) -> int:
