@@ -11,7 +11,7 @@ from boltzkit.analysis.clusters import Cluster, Partition, cluster
 from boltzkit.analysis.export import Exported, export
 from boltzkit.analysis.findings import compare_with, data_findings, spread_frames
 from boltzkit.analysis.observables import Observable, observables_of
-from boltzkit.analysis.profile import Cells, Profile, Surface, profile, surface
+from boltzkit.analysis.profile import Band, Cells, Profile, Surface, profile, surface
 from boltzkit.analysis.refine import Local, Refined, refine
 from boltzkit.analysis.resampling import systematic
 from boltzkit.analysis.reweight import Reweighted, reweight
@@ -24,6 +24,7 @@ __all__ = [
     "Analysis",
     "Arc",
     "Average",
+    "Band",
     "BasinShare",
     "Bridge",
     "Cells",

@@ -18,10 +18,18 @@ from boltzkit.errors import UserError
 from boltzkit.storage import finite
 from boltzkit.weights import normal_quantile
 
-__all__ = ["Cells", "Profile", "Surface", "profile", "surface"]
+__all__ = ["Band", "Cells", "Profile", "Surface", "profile", "surface"]
 
 _FEWEST = 5
 """Effective samples on one side of a cell's border below which its own weights do not tell its error."""
+
+
+class Band(NamedTuple):
+    """Values with their intervals, all of one shape."""
+
+    value: Tensor
+    low: Tensor
+    high: Tensor
 
 
 class Cells(NamedTuple):
@@ -39,6 +47,11 @@ class Cells(NamedTuple):
     offset: float
     """The constant that was added."""
     confidence: float
+
+    @property
+    def population(self) -> Band:
+        """The weight of every cell, with its interval."""
+        return Band(*(torch.exp(self.offset - part) for part in (self.free_energy, self.high, self.low)))
 
     def to_json(self) -> dict[str, Any]:
         """Return nested lists; null where a cell is empty."""
@@ -74,6 +87,11 @@ class Profile:
     def centres(self) -> Tensor:
         """The middle of every bin, ``(bins,)``."""
         return (self.edges[1:] + self.edges[:-1]) / 2
+
+    @property
+    def density(self) -> Band:
+        """The probability density in every bin with its interval, per unit of the observable, ``(bins,)`` each."""
+        return Band(*(part / self.edges.diff() for part in self.cells.population))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain numbers."""
