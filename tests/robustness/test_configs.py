@@ -93,7 +93,10 @@ def test_assignments(fuzz) -> None:
 
 def test_what_an_answer_keeps(fuzz, spoiled, tmp_path: Path, dipeptide) -> None:
     folder = AnswerFolder(tmp_path / "answer")
-    request = Request(molecule="ACE-ALA-NME", minutes=1.0, data=("a.xtc", "b.xtc"))
+    files = [tmp_path / name for name in ("a.xtc", "b.xtc")]
+    for file in files:
+        file.touch()
+    request = Request(molecule="ACE-ALA-NME", minutes=1.0, data=tuple(map(str, files)))
     folder.open(request)
     stored = folder.path / "request.json"
 
