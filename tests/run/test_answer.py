@@ -69,7 +69,10 @@ def test_an_answer_is_complete_and_goes_on_where_it_stopped(small, tmp_path):
     before = (folder.ensemble / "samples.npz").stat().st_mtime_ns
     names = ("analysis.json", "answer.json", "averages.csv", "cluster-1.pdb", "ensemble/summary.json")
     numbers = {name: (folder.path / name).read_bytes() for name in names}
+    chunks = folder.path / ".ensemble.chunks"
+    chunks.mkdir()  # as a kill right after the ensemble was complete leaves it
     again = answer(request, folder, lambda text: None)
+    assert not chunks.exists()
     # A run that was killed while it analysed finds the same numbers, digit by digit.
     assert {name: (folder.path / name).read_bytes() for name in names} == numbers
     assert {name: (tmp_path / "b" / name).read_bytes() for name in names} == numbers

@@ -17,6 +17,7 @@ from boltzkit.ensemble.metrics import (
 from boltzkit.ensemble.observed import Observe, Observed, observe_model
 from boltzkit.ensemble.peptide import PeptideObservables
 from boltzkit.ensemble.sampling import draw, draw_effective, draw_into
+from boltzkit.ensemble.spool import forget_chunks
 from boltzkit.ensemble.subject import Subject
 from boltzkit.ensemble.tica import Tica, fit_tica
 from boltzkit.ensemble.transport import euclidean_distance, torus_distance
@@ -47,6 +48,7 @@ __all__ = [
     "euclidean_distance",
     "even_blocks",
     "fit_tica",
+    "forget_chunks",
     "forward_reweighting",
     "histogram_divergence",
     "likelihood_gap",

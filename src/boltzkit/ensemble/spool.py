@@ -18,7 +18,7 @@ from boltzkit.flow.flow import Flow
 from boltzkit.interrupt import stop_requested
 from boltzkit.storage import write_bytes
 
-__all__ = ["Chunk", "Spool"]
+__all__ = ["Chunk", "Spool", "forget_chunks"]
 
 Chunk = tuple[Tensor, Tensor, Tensor]
 """x, energy, log_prob."""
@@ -39,8 +39,7 @@ class Spool:
     """
 
     def __init__(self, out: Path, flow: Flow, *drawn_for: object) -> None:
-        out = Path(os.path.abspath(out))  # "." has no name
-        self._root = out.with_name(f".{out.name}.chunks")
+        self._root = _root(out)
         self._folder = self._root / _digest(flow, drawn_for)
         self._open = ExitStack()
 
@@ -83,6 +82,16 @@ class Spool:
     def clear(self) -> None:
         """Remove the chunks: the ensemble is complete."""
         shutil.rmtree(self._root, ignore_errors=True)
+
+
+def forget_chunks(out: Path) -> None:
+    """Remove chunks that a kill left beside an ensemble that is complete."""
+    shutil.rmtree(_root(out), ignore_errors=True)
+
+
+def _root(out: Path) -> Path:
+    out = Path(os.path.abspath(out))  # "." has no name
+    return out.with_name(f".{out.name}.chunks")
 
 
 def _digest(flow: Flow, drawn_for: tuple[object, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
 from boltzkit.data.lock import sole_writer
-from boltzkit.ensemble import Ensemble, draw_into
+from boltzkit.ensemble import Ensemble, draw_into, forget_chunks
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
 from boltzkit.molecule import Molecule
 from boltzkit.run.folder import AnswerFolder
@@ -201,6 +201,7 @@ def _training(
 
 def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) -> Ensemble:
     if (folder.ensemble / "summary.json").is_file():
+        forget_chunks(folder.ensemble)
         return Ensemble.load(folder.ensemble)
     limit = max(_FEWEST_SAMPLES, int(_SAMPLES_PER_MINUTE * request.minutes))
     tell(f"drawing up to {limit:,} samples")
