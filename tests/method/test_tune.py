@@ -140,6 +140,15 @@ def test_a_finished_tuning_is_read_and_not_repeated(tiny, tmp_path, monkeypatch)
         tune(tiny(), options, tmp_path / "elsewhere")
 
 
+def test_what_a_kill_left_of_a_finished_group_is_cleared_away(tiny, tmp_path):
+    tune(tiny(), GRID, tmp_path)
+    left = tmp_path / "rung-1-rate-0.01"
+    left.mkdir()
+    (left / "config.json").touch()
+    tune(tiny(), GRID, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "trials.json"]
+
+
 def test_a_stopped_tuning_goes_on_with_the_next_group(tiny, tmp_path, monkeypatch):
     rates = []
     real = MODULE.fit_side_by_side

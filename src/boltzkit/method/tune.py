@@ -323,6 +323,8 @@ class _Store:
     def expect(self, names: Sequence[str]) -> None:
         """Name the groups of a rung in their order, which is kept whichever of them finishes first."""
         self._order += names
+        for name in filter(self.__contains__, names):  # a kill may have come before its run was cleared away
+            shutil.rmtree(self.out / name, ignore_errors=True)
 
     def add(self, name: str, trials: list[Trial]) -> None:
         groups = {**self.content["groups"], name: [finite(asdict(trial)) for trial in trials]}
