@@ -76,15 +76,15 @@ def evaluate(
     from boltzkit.storage import write_json
 
     model = method.load(run)
-    if out is None and not run.is_dir():
-        raise UserError(
-            f"The flow of {run} comes with the package: say where the results shall go with --out FOLDER."
-        )
     tests = model.config.evaluation.test_samples if test_samples is None else test_samples
     if wasserstein is not None and 2 * wasserstein > tests:
         raise UserError(
             f"--wasserstein {wasserstein} needs twice as many test samples, not {tests}: add --test-samples "
             f"{2 * wasserstein}."
+        )
+    if out is None and not run.is_dir():
+        raise UserError(
+            f"The flow of {run} comes with the package: say where the results shall go with --out FOLDER."
         )
     test = None if data is None else _test(data, model)
     slow, skipped = _slow(model, tica, frame_interval)
