@@ -209,6 +209,14 @@ def digest(folder: Path) -> dict[str, str]:
     return found
 
 
+def has_ended(process: int) -> bool:
+    """Whether a child of the launcher waits to be collected; unknown, and so False, where there is no /proc."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return False
+
+
 def is_older_checkpoint(path: Path) -> bool:
     """Whether a file belongs to a checkpoint of a run that has a newer one."""
     step = path.parent
@@ -266,9 +274,10 @@ class Trial:
     def strike(
         self, place: Path, after: float, number: int = signal.SIGKILL, fault: dict[str, Any] | None = None
     ) -> int:
-        """Start the command and send it a signal a while later; return its exit code."""
-        process = self.start(place, fault)
-        time.sleep(after)
+        """Start the command and send it a signal a while later, if it still runs; return its exit code."""
+        process, begin = self.start(place, fault), time.monotonic()
+        while time.monotonic() - begin < after and not has_ended(process):
+            time.sleep(0.01)
         os.kill(process, number)
         return self.launcher.wait(process)
 
