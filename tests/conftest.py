@@ -62,7 +62,7 @@ class Ledger:
         sums: dict[tuple[str, str], Counter[str]] = {}
         for line in (self.folder / "ledger.jsonl").read_text().splitlines():
             entry = json.loads(line)
-            counts = Counter({name: entry.get(name, 0) for name in self.COLUMNS})
+            counts = Counter({name: int(entry.get(name, 0)) for name in self.COLUMNS})
             sums.setdefault((entry["fault"], entry["what"]), Counter()).update(counts)
         rows = [[*key, *(counts[name] for name in self.COLUMNS)] for key, counts in sorted(sums.items())]
         rows.append(["all", "", *(sum(counts[name] for counts in sums.values()) for name in self.COLUMNS)])
