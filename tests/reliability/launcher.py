@@ -80,8 +80,9 @@ def shrink() -> None:
     small = {
         "_FEWEST_STEPS": 40,
         "_FEWEST_WALKERS": 40,
-        "_WALKERS": 40,
-        "_EQUILIBRATION": 8,
+        "_TOGETHER": 40,
+        "_FEWEST_SWEEPS": 8,
+        "_MOST_SWEEPS": 8,
         "_FEWEST_FRAMES": 20,
     }
     for name, value in small.items():

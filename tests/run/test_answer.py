@@ -29,8 +29,9 @@ def small(monkeypatch):
     for name, value in {
         "_FEWEST_STEPS": 12,
         "_FEWEST_WALKERS": 60,
-        "_WALKERS": 60,
-        "_EQUILIBRATION": 10,
+        "_TOGETHER": 60,
+        "_FEWEST_SWEEPS": 10,
+        "_MOST_SWEEPS": 10,
         "_FEWEST_FRAMES": 20,
         "_BATCH": 64,
     }.items():

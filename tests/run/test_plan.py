@@ -4,7 +4,7 @@ import pytest
 
 from boltzkit.errors import UserError
 from boltzkit.method import find_recipe
-from boltzkit.molecule import find_molecule
+from boltzkit.molecule import Molecule, find_molecule
 from boltzkit.run import Request
 from boltzkit.run.plan import choose_method, describe, fitted, flow_for, make_plan, planned_training
 
@@ -60,7 +60,10 @@ def test_more_time_means_more_samples():
     molecule = find_molecule(ALANINE)
     short, long = (make_plan(Request(molecule=ALANINE, minutes=m), molecule) for m in (0.01, 1000))
     assert short.simulation.samples == 10_000
-    assert long.simulation.samples == 500_000
+    assert 450_000 < long.simulation.samples <= 500_000
+    # Each of the walkers also comes further, before the first sample and after it.
+    assert short.simulation.equilibration < long.simulation.equilibration
+    assert long.simulation.tempering.walkers <= 512
     assert long.simulation.temperature == 300
     words = describe(short, Request(molecule=ALANINE, minutes=0.01), molecule)
     assert "10,000 samples are drawn first" in words
@@ -77,6 +80,13 @@ def test_large_molecules_are_sampled_hot_too():
         Request(molecule="alanine-tetrapeptide", minutes=0.01), find_molecule("alanine-tetrapeptide")
     )
     assert plan.simulation.tempering.temperatures > 1
+
+
+def test_rings_that_fold_are_sampled_hotter_still():
+    moves = make_plan(Request(molecule="ACE-PRO-NME", minutes=0.01), Molecule.from_sequence("ACE-PRO-NME"))
+    plain = make_plan(Request(molecule="ACE-VAL-NME", minutes=0.01), Molecule.from_sequence("ACE-VAL-NME"))
+    assert moves.simulation.tempering.hottest > 2 > plain.simulation.tempering.hottest
+    assert moves.simulation.tempering.leaps > plain.simulation.tempering.leaps
 
 
 def test_steps_fill_the_time():

@@ -28,12 +28,21 @@ __all__ = [
 _DATA_SHARE, _TRAINING_SHARE = 0.2, 0.6
 """Of the time; the rest is for samples, analysis and report."""
 _FEWEST_STEPS, _MOST_STEPS = 400, 60_000
-_FEWEST_WALKERS, _WALKERS, _EQUILIBRATION = 100, 500, 600
+_FEWEST_WALKERS, _TOGETHER = 100, 512
+"""Walkers at the target's temperature at least, and at all temperatures together at most: more of them evaluate no
+faster, and each comes less far."""
+_FEWEST_SWEEPS, _MOST_SWEEPS = 600, 6_000
+"""Before the first sample."""
 _EQUILIBRATING = 0.4
 """Share of the sampler's time before its first sample."""
-_FEWEST_FRAMES, _MOST_FRAMES = 100, 1_000
+_FEWEST_FRAMES, _MOST_SAMPLES = 100, 500_000
 _SMALL = 30
 """Atoms up to which turns about bonds cross every barrier at the target's own temperature."""
+_TURNING = TemperingConfig()
+_LARGE = TemperingConfig(temperatures=4, hottest=2.0)
+_FOLDING = TemperingConfig(temperatures=5, hottest=3.0, leaps=12, turns=4)
+"""How walkers move: where turns about bonds suffice, in large molecules, and where rings fold, which turns cannot
+help: a ribose forgets its fold in a third of the evaluations that it takes with the moves of large molecules."""
 _BATCH = 512
 _FLOWS = {
     12: SplineFlowConfig(pairs=5, hidden=(96, 96, 96)),
@@ -104,22 +113,28 @@ def planned_simulation(
 
     Large molecules take more than little time, since fewer walkers or sweeps than some are worth nothing.
     """
-    simple = molecule.n_atoms <= _SMALL and not _has_pucker(molecule)
-    levels, hottest = (1, 1.0) if simple else (4, 2.0)
-    moves = TemperingConfig(temperatures=levels, hottest=hottest, seed=seed)
+    moves = _moves(molecule).model_copy(update={"seed": seed})
     one = _sweep_seconds(molecule, temperature, moves)
-    walkers = int(_bounded(_EQUILIBRATING * seconds / (_EQUILIBRATION * one), _FEWEST_WALKERS, _WALKERS))
+    most = max(_FEWEST_WALKERS, _TOGETHER // moves.temperatures)
+    before = _EQUILIBRATING * seconds / one
+    walkers = int(_bounded(before / _FEWEST_SWEEPS, _FEWEST_WALKERS, most))
     sweeps = (1 - _EQUILIBRATING) * seconds / (walkers * one)
-    frames = int(_bounded(sweeps / 2, _FEWEST_FRAMES, _MOST_FRAMES))
+    frames = int(_bounded(sweeps / 2, _FEWEST_FRAMES, _MOST_SAMPLES // walkers))
     return BatchedSimulation(
         samples=frames * walkers,
         temperature=temperature,
         validation=0.1,
-        equilibration=_EQUILIBRATION,
+        equilibration=int(_bounded(before / walkers, _FEWEST_SWEEPS, _MOST_SWEEPS)),
         every=round(_bounded(sweeps / frames, 1, 5)),
         segment=min(frames, 100),
         tempering=moves.model_copy(update={"walkers": walkers}),
     )
+
+
+def _moves(molecule: Molecule) -> TemperingConfig:
+    if _has_pucker(molecule):
+        return _FOLDING
+    return _TURNING if molecule.n_atoms <= _SMALL else _LARGE
 
 
 def _has_pucker(molecule: Molecule) -> bool:
@@ -259,10 +274,10 @@ def _simulation_seconds(simulation: BatchedSimulation, molecule: Molecule) -> fl
 def _sweep_seconds(molecule: Molecule, temperature: float, moves: TemperingConfig) -> float:
     """Return the time of one walker's sweep at all temperatures, from batches; the shortest of some."""
     space = space_of(molecule, molecule.energy(temperature))
-    y = space.coordinates(molecule.positions.float().expand(1, _WALKERS, -1, -1).contiguous())
+    y = space.coordinates(molecule.positions.float().expand(1, _TOGETHER, -1, -1).contiguous())
     times = []
     for _ in range(_TIMED):
         start = time.perf_counter()
         space.evaluate(y)
         times.append(time.perf_counter() - start)
-    return min(times) / _WALKERS * moves.temperatures * (moves.leaps + moves.turns + 1)
+    return min(times) / _TOGETHER * moves.temperatures * (moves.leaps + moves.turns + 1)
