@@ -25,6 +25,26 @@ settings.register_profile("reproducible", derandomize=True, deadline=None, datab
 settings.load_profile("reproducible")
 
 
+@pytest.fixture
+def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `boltzkit run` as short as it can be."""
+    from boltzkit.flow import SPLINE_PRESETS
+    from boltzkit.run import plan, stages
+
+    for name, value in {
+        "_FEWEST_STEPS": 12,
+        "_FEWEST_WALKERS": 60,
+        "_TOGETHER": 60,
+        "_FEWEST_SWEEPS": 10,
+        "_MOST_SWEEPS": 10,
+        "_FEWEST_FRAMES": 20,
+        "_BATCH": 64,
+    }.items():
+        monkeypatch.setattr(plan, name, value)
+    monkeypatch.setattr(plan, "flow_for", lambda n_atoms: SPLINE_PRESETS["tiny"])
+    monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_network() -> Iterator[None]:
     connect = socket.socket.connect

@@ -20,31 +20,11 @@ from boltzkit.training import RunFolder
 ALANINE = "alanine-dipeptide"
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Make everything as short as it can be."""
-    from boltzkit.flow import SPLINE_PRESETS
-    from boltzkit.run import stages
-
-    for name, value in {
-        "_FEWEST_STEPS": 12,
-        "_FEWEST_WALKERS": 60,
-        "_TOGETHER": 60,
-        "_FEWEST_SWEEPS": 10,
-        "_MOST_SWEEPS": 10,
-        "_FEWEST_FRAMES": 20,
-        "_BATCH": 64,
-    }.items():
-        monkeypatch.setattr(plan, name, value)
-    monkeypatch.setattr(plan, "flow_for", lambda n_atoms: SPLINE_PRESETS["tiny"])
-    monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
-
-
 class Killed(Exception):
     pass
 
 
-def test_an_answer_is_complete_and_goes_on_where_it_stopped(small, tmp_path):
+def test_an_answer_is_complete_and_goes_on_where_it_stopped(small_answers, tmp_path):
     request = Request(molecule=ALANINE, minutes=0.001, effective=300)
 
     def kill(line, steps):
@@ -84,7 +64,7 @@ def test_an_answer_is_complete_and_goes_on_where_it_stopped(small, tmp_path):
         answer(Request(molecule=ALANINE, minutes=0.002, effective=300), folder, lambda text: None)
 
 
-def test_a_file_of_ones_own_and_its_trajectories(small, tmp_path):
+def test_a_file_of_ones_own_and_its_trajectories(small_answers, tmp_path):
     import mdtraj
 
     molecule = find_molecule("alanine-dipeptide-cartesian")
@@ -109,7 +89,7 @@ def test_a_file_of_ones_own_and_its_trajectories(small, tmp_path):
     assert Ensemble.load(tmp_path / "out" / "ensemble").subject.molecule.n_atoms == molecule.n_atoms
 
 
-def test_a_budget_of_evaluations_is_kept(small, monkeypatch, tmp_path):
+def test_a_budget_of_evaluations_is_kept(small_answers, monkeypatch, tmp_path):
     monkeypatch.setattr(plan, "_FEWEST_STEPS", 60)
     request = Request(molecule=ALANINE, minutes=0.001, evaluations=3_001, effective=300)
     found = answer(request, AnswerFolder(tmp_path), lambda text: None)
@@ -119,7 +99,7 @@ def test_a_budget_of_evaluations_is_kept(small, monkeypatch, tmp_path):
     assert RunFolder(tmp_path / "training").metrics()[-1]["evaluations"] == 3_001
 
 
-def test_biased_data(small, monkeypatch, tmp_path):
+def test_biased_data(small_answers, monkeypatch, tmp_path):
     data = tmp_path / "data"
     simulation = SeededSimulation(
         samples=200,
@@ -145,7 +125,7 @@ def test_biased_data(small, monkeypatch, tmp_path):
     assert "for samples to learn from" in page
 
 
-def test_the_command(small, tmp_path, capsys):
+def test_the_command(small_answers, tmp_path, capsys):
     words = ["run", ALANINE, "--minutes", "0.001", "--effective", "300", "--out", str(tmp_path / "c")]
     assert main([*words, "--strict"]) == 3
     said = capsys.readouterr().out
@@ -177,7 +157,7 @@ def test_a_mistake_in_a_file_is_found_at_once_and_leaves_no_folder(words, tmp_pa
     assert not (tmp_path / "x").exists()
 
 
-def test_states_may_be_asked_about_afterwards(small, tmp_path):
+def test_states_may_be_asked_about_afterwards(small_answers, tmp_path):
     (tmp_path / "states.toml").write_text('[left]\n"phi ALA2" = [0, 180]\n')
     folder = AnswerFolder(tmp_path / "a")
     before = answer(Request(molecule=ALANINE, minutes=0.001, effective=300), folder, lambda text: None)
@@ -187,7 +167,7 @@ def test_states_may_be_asked_about_afterwards(small, tmp_path):
     assert torch.equal(after.found.ensemble.x, before.found.ensemble.x)
 
 
-def test_whoever_opens_the_ensemble_alone_hears_the_whole_verdict(small, tmp_path):
+def test_whoever_opens_the_ensemble_alone_hears_the_whole_verdict(small_answers, tmp_path):
     folder = AnswerFolder(tmp_path / "a")
     found = answer(Request(molecule=ALANINE, minutes=0.001, effective=300), folder, lambda text: None)
     assert found.found.ensemble.findings
