@@ -8,6 +8,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from error_catalogue import catalogue
+from law_catalogue import law_catalogue
 
 project = "boltzkit"
 author = "boltzkit developers"
@@ -96,6 +97,9 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
     if docname == "errors":
         page = catalogue(Path(__file__).parents[1] / "src" / "boltzkit")
         source[0] = source[0].replace("<!-- errors -->", page)
+    if docname == "tests":
+        page = law_catalogue(Path(__file__).parents[1] / "tests")
+        source[0] = source[0].replace("<!-- tests -->", page)
 
 
 def setup(app: Any) -> None:

@@ -1,3 +1,5 @@
+"""Targets by name: all documented, with the paper's defaults; impossible ones are refused."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""Regularised energies: continuous, monotone, with finite gradients, and failures that stay failures."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""Molecules: a minimised reference, constraints that hold, a hash that sees the smallest change."""
+
 import dataclasses
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""Named molecules are what their names say, alanine dipeptide by an independent build of it."""
+
 from collections.abc import Callable
 from typing import Any
 

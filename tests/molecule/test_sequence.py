@@ -1,3 +1,5 @@
+"""Peptides from sequences: every amino acid, the right hands, no clashes."""
+
 import math
 
 import pytest

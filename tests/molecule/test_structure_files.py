@@ -1,3 +1,5 @@
+"""Structure files as people have them: read, or refused in one sentence that says what to do."""
+
 import random
 from collections.abc import Callable
 from pathlib import Path

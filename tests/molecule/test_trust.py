@@ -1,3 +1,5 @@
+"""Files that could carry code run none of it unless they are trusted."""
+
 from pathlib import Path
 from typing import Any
 
