@@ -67,6 +67,14 @@ def test_effective_number_is_reached_with_no_chunk_too_many(flow, harmonic) -> N
     assert shorter.weights.ess() < 1_000
 
 
+def test_no_fewer_are_drawn_than_the_least(flow, harmonic) -> None:
+    few = draw_effective(flow, harmonic(S), 100, seed=0, limit=100_000, chunk=200)
+    more = draw_effective(flow, harmonic(S), 100, seed=0, limit=100_000, chunk=200, least=2_000)
+    assert few.n < more.n == 2_000
+    bounded = draw_effective(flow, harmonic(S), 100, seed=0, limit=1_000, chunk=200, least=2_000)
+    assert bounded.n == 1_000
+
+
 def test_who_watches_is_told_what_samples_are_worth(flow, harmonic) -> None:
     told: list[tuple[int, float]] = []
     ensemble = draw(flow, harmonic(S), 500, seed=0, chunk=200, watch=lambda n, e: told.append((n, e)))

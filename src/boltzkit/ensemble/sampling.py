@@ -64,6 +64,7 @@ def draw_effective(
     subject: Subject | None = None,
     spool: Spool | None = None,
     watch: Drawing | None = None,
+    least: int = 0,
 ) -> Ensemble:
     """Draw whole chunks until an effective number of samples is reached, or until the limit.
 
@@ -80,13 +81,14 @@ def draw_effective(
         subject: the molecule that the target is the energy of, if it is one's.
         spool: where finished chunks wait on disk for the others; none are kept without.
         watch: told after every chunk how many samples there are, and how many they are worth.
+        least: samples to draw even if fewer are worth enough: the tail of the weights shows itself late.
     """
     if not effective > 0 or not math.isfinite(effective):
         raise UserError(f"The effective number of samples must be positive, not {effective}.")
     before, chunks, worth = target.evaluations, [], _Worth()
     for part in chunks_of(flow, target, limit, seed, chunk, spool):
         chunks.append(part)
-        if worth.add(part, watch) >= effective:
+        if worth.add(part, watch) >= effective and worth.n >= least:
             break
     return _joined(chunks, target, before, subject, effective)
 
@@ -95,19 +97,19 @@ class _Worth:
     """The effective number of samples so far, without a look back at all of them: running log Σw and log Σw²."""
 
     def __init__(self) -> None:
-        self._n = 0
+        self.n = 0
         self._log_sum = self._log_square = torch.tensor(-math.inf, dtype=torch.float64)
 
     def add(self, part: Chunk, watch: Drawing | None) -> float:
         """Count a chunk, tell who watches, and return the effective number."""
         values = LogWeights.from_samples(part[2], part[1]).values
-        self._n += len(values)
+        self.n += len(values)
         self._log_sum = torch.logaddexp(self._log_sum, torch.logsumexp(values, 0))
         self._log_square = torch.logaddexp(self._log_square, torch.logsumexp(2 * values, 0))
         some = bool(self._log_sum.isfinite())
         effective = float(torch.exp(2 * self._log_sum - self._log_square)) if some else 0.0
         if watch is not None:
-            watch(self._n, effective)
+            watch(self.n, effective)
         return effective
 
 
@@ -119,6 +121,7 @@ def draw_into(
     *,
     samples: int | None = None,
     effective: float | None = None,
+    least: int = 0,
     limit: int = 0,
     subject: Subject | None = None,
     watch: Drawing | None = None,
@@ -132,6 +135,7 @@ def draw_into(
         seed: of the latent samples.
         samples: how many to draw, or
         effective: effective number wanted.
+        least: with `effective`, the smallest number of samples.
         limit: with `effective`, the largest number of samples.
         subject: the molecule that the target is the energy of, if it is one's.
         watch: told after every chunk how many samples there are, and how many they are worth.
@@ -146,7 +150,7 @@ def draw_into(
         else:
             assert effective is not None, "say how many samples"
             ensemble = draw_effective(
-                flow, target, effective, seed, limit, subject=subject, spool=spool, watch=watch
+                flow, target, effective, seed, limit, subject=subject, spool=spool, watch=watch, least=least
             )
         ensemble.save(out)
         spool.clear()

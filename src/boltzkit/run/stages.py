@@ -30,7 +30,7 @@ __all__ = ["Found", "find"]
 
 Tell = Callable[[str], None]
 
-_SAMPLES_PER_MINUTE = 20_000
+_LEAST_PER_MINUTE, _SAMPLES_PER_MINUTE = 10_000, 20_000
 _FEWEST_SAMPLES = 100_000
 _TOLD = 50_000
 """Samples after which a line says how many they are worth."""
@@ -216,6 +216,7 @@ def _ensemble(request: Request, model: Model, folder: AnswerFolder, tell: Tell) 
         model.target,
         request.seed,
         effective=request.effective,
+        least=int(_LEAST_PER_MINUTE * request.minutes),
         limit=limit,
         subject=model.subject,
         watch=watch,
