@@ -1,7 +1,7 @@
 """The paper's Gaussian-mixture table: four objectives, three data sizes, four seeds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from boltzkit.method import ObjectiveConfig, RunConfig, TuneConfig, gmm
@@ -38,7 +38,7 @@ class Method:
     Path gradients are no gradient of a bounded loss on a finite data set and drift away at rates that suit the
     others: their grid starts lower and their gradient norm is clipped. Squared deviations of a few outliers can throw
     a flow away for good: LDR-L2's gradient norm is bounded at a value that ordinary steps do not reach. Where little
-    data overfits, forward KL does best at rates above its grid: there the tuning may go beyond it.
+    data overfits, forward KL does best at rates above its grid, at which it too may be thrown away.
     """
 
     label: str
@@ -47,7 +47,13 @@ class Method:
     learning_rate: float = 1e-3
     learning_rates: tuple[float, ...] = (3.2e-4, 1e-3, 3.2e-3)
     clip: float | None = None
-    beyond: Mapping[int, int] = field(default_factory=dict)
+    beyond: int = 0
+    differently: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    """Fields that have another value at some data sizes."""
+
+    def at(self, size: int) -> "Method":
+        """Return the method as it is at a data size."""
+        return replace(self, **self.differently.get(size, {}))
 
 
 METHODS = {
@@ -57,7 +63,10 @@ METHODS = {
         {500: ((2.850, 0.061), (77.76, 6.90)), 1000: ((2.791, 0.013), (86.47, 1.43)),
          10_000: ((2.733, 0.003), (96.75, 0.46))},
         learning_rates=(1e-4, 3.2e-4, 1e-3),
-        beyond={500: 3, 1000: 3},
+        differently={
+            500: {"learning_rates": (1e-3, 3.2e-3, 1e-2), "clip": 100.0},
+            1000: {"beyond": 3},
+        },
     ),
     "path-gradient": Method(
         "fwd KL (path gradients)",
@@ -123,9 +132,10 @@ def gmm_experiment(scale_name: str) -> Experiment:
     rows = []
     for size, tuning in scale.sizes.items():
         for key in scale.methods:
-            method, config = METHODS[key], _config(size, key, scale)
+            method = METHODS[key].at(size)
+            config = _config(size, method, scale)
             if tuning is not None:
-                grid = {"learning_rates": method.learning_rates, "beyond": method.beyond.get(size, 0)}
+                grid = {"learning_rates": method.learning_rates, "beyond": method.beyond}
                 tuning = tuning.model_copy(update=grid)
             cell = Cell(f"{size}-{key}", f"{size} {method.label}", config, scale.seeds, tuning)
             rows.append(Planned(str(size), method.label, cell, _paper(method, size)))
@@ -141,15 +151,15 @@ def gmm_experiment(scale_name: str) -> Experiment:
     )
 
 
-def _config(size: int, key: str, scale: Scale) -> RunConfig:
+def _config(size: int, method: Method, scale: Scale) -> RunConfig:
     config = gmm()
-    objective = ObjectiveConfig(**METHODS[key].objective, warm_up=scale.steps // 10)
+    objective = ObjectiveConfig(**method.objective, warm_up=scale.steps // 10)
     training = config.training.model_copy(
         update={
             "steps": scale.steps,
             "batch": size // 10,
-            "learning_rate": METHODS[key].learning_rate,
-            "clip": METHODS[key].clip,
+            "learning_rate": method.learning_rate,
+            "clip": method.clip,
         }
     )
     data = config.data.model_copy(update={"samples": size})
