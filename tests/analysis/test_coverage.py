@@ -109,3 +109,26 @@ def test_the_bootstrap_covers_a_median():
     assert cdf(truth) == pytest.approx(0.5)
     assert hits(interval, truth) in ALLOWED
     assert hits(interval, truth, weighted=False) not in ALLOWED
+
+
+def rare_part(seed, n=20_000):
+    """Return an ensemble of N(0, 1) that lacks most of a hundredth of its target, around 3.5, with rough weights."""
+    random = generator(seed, "rare part")
+    x = torch.randn(n, generator=random, dtype=torch.float64)
+    rare = math.log(0.01 / 0.7) - 0.5 * ((x - 3.5) / 0.7) ** 2
+    log_p = torch.logaddexp(math.log(0.99) - 0.5 * x**2, rare) - 0.5 * math.log(2 * math.pi)
+    noise = 0.6 * torch.randn(n, generator=random, dtype=torch.float64) - 0.18  # of mean one in the weights
+    return Ensemble.from_samples(x, -log_p - noise, -0.5 * x**2 - 0.5 * math.log(2 * math.pi))
+
+
+def test_an_uncertain_ess_does_not_mean_intervals_that_are_too_small():
+    """Where a heavy weight has come up, averages have wide intervals; where none has, they are too small."""
+    held: dict[bool, list[bool]] = {True: [], False: []}
+    for seed in range(150):
+        ensemble = rare_part(seed)
+        ess = ensemble.reweighting.ess
+        low, high = ends(average(ensemble, X))
+        held[ess.standard_error > 0.1 * ess.value].append(low < 0.035 < high)
+    assert len(held[True]) > 20
+    assert sum(held[True]) >= 0.9 * len(held[True])
+    assert sum(held[False]) < 0.9 * len(held[False])

@@ -46,8 +46,9 @@ def test_good_weights_are_trusted_with_a_reason() -> None:
         ({"n_failed": 2_000, "failures": {"energy is NaN": 2_000}}, "do not trust", "2000 of 10000"),
         ({"largest_share": 0.03}, "with care", "One sample carries 3.0 %"),
         ({"largest_share": 0.07}, "do not trust", "One sample carries 7.0 %"),
-        ({"ess": Estimate(0.5, 0.3, 0.7, 0.1)}, "with care", "uncertain by 20 %"),
-        ({"ess": Estimate(0.5, 0.1, 0.9, 0.2)}, "do not trust", "uncertain by 40 %"),
+        ({"ess": Estimate(0.5, 0.1, 0.9, 0.2)}, "with care", "uncertain by 40 %"),
+        ({"ess": Estimate(0.5, 0.03, 0.7, 0.1)}, "with care", "300 effective samples are left"),
+        ({"ess": Estimate(0.5, 0.003, 0.9, 0.1)}, "do not trust", "30 effective samples are left"),
     ],
 )
 def test_one_flaw_at_a_time(change: dict[str, object], level: Level, sentence: str) -> None:

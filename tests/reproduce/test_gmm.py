@@ -90,7 +90,7 @@ def test_every_scale_plans_valid_runs(name):
         check_config(config)
         assert config.data.samples == size
         assert config.training.batch == size // 10
-        method = METHODS[row.cell.key.partition("-")[2]]
+        method = METHODS[row.cell.key.partition("-")[2]].at(size)
         assert row.label == method.label
         assert row.cell.tuning is None or row.cell.tuning.learning_rates == method.learning_rates
         assert row.cell.tuning is None or not set(row.cell.tuning.seeds) & set(row.cell.seeds)

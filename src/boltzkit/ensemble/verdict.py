@@ -4,7 +4,7 @@ Every check looks at the drawn samples alone. A mode that the flow never visits 
 that "trust" means: nothing in these samples speaks against the averages.
 
 The checks are estimates themselves. Near a limit the level changes from one set of samples to the next: with
-Gaussian weights of true k = 0.56 up to 4 sets in 30 still passed as "trust".
+Gaussian weights of true k = 0.56 a quarter of the sets still passed as "trust".
 """
 
 import math
@@ -37,7 +37,8 @@ _HEAVY, _TOO_HEAVY = 0.02, 0.05
 most ESS^(−1/2), so these limits are stricter than those on the effective number."""
 _VAGUE, _TOO_VAGUE = 0.1, 0.3
 """Relative standard error of the ESS: if it is large, a few weights decide the ESS, and with more samples it
-usually falls."""
+usually falls. Between the two its lower end has to leave enough effective samples, and that is all: the heavy weight
+that makes the ESS uncertain also widens the intervals of averages, which then hold the truth as often as they say."""
 _CLIPPED = 0.6
 """Raw ESS in units of the clipped one below which a few weights carry too much."""
 _APART = 4.0
@@ -116,12 +117,15 @@ def _largest(summary: Reweighting) -> Finding | None:
 
 
 def _uncertain(summary: Reweighting) -> Finding | None:
-    relative = summary.ess.standard_error / summary.ess.value
+    relative, low = summary.ess.standard_error / summary.ess.value, summary.ess.low * summary.n
+    if relative <= _VAGUE:
+        return None
     sentence = (
-        f"The ESS itself is uncertain by {100 * relative:.0f} %: a few weights decide it, and more samples "
-        "may lower it."
+        f"The ESS itself is uncertain by {100 * relative:.0f} %: a few weights decide it, more samples may lower it, "
+        f"and at its lower end {low:.0f} effective samples are left."
     )
-    return _graded(relative, _VAGUE, _TOO_VAGUE, sentence)
+    few = _graded(-low, -_FEW, -_TOO_FEW, sentence)
+    return ("with care", sentence) if few is None and relative > _TOO_VAGUE else few
 
 
 def _clipped(summary: Reweighting) -> Finding | None:
