@@ -18,7 +18,7 @@ help: ## Show this list
 
 demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gaussian mixture; writes runs/demo
 	@echo "Alanine dipeptide from nothing, in about two minutes, into $(DEMO)/alanine-dipeptide"
-	@$(BIN)/boltzkit run alanine-dipeptide --quick --out $(DEMO)/alanine-dipeptide
+	@$(BIN)/boltzkit run alanine-dipeptide --quick --effective 10000 --out $(DEMO)/alanine-dipeptide
 	@echo "The Gaussian mixture at demo scale into $(DEMO)/gmm"
 	@$(BIN)/boltzkit reproduce gmm --scale demo --out $(DEMO)/gmm
 	@echo "Open $(CURDIR)/$(DEMO)/alanine-dipeptide/report.html and $(CURDIR)/$(DEMO)/gmm/report.html"
