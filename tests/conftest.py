@@ -1,12 +1,14 @@
 """What every test runs under: one thread, no display, no network, no random examples."""
 
 import csv
+import importlib.util
 import json
 import os
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 # Child processes inherit these; they are set before the libraries that read them are imported.
@@ -43,6 +45,22 @@ def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(plan, name, value)
     monkeypatch.setattr(plan, "flow_for", lambda n_atoms: SPLINE_PRESETS["tiny"])
     monkeypatch.setattr(stages, "_FEWEST_SAMPLES", 400)
+
+
+@pytest.fixture(scope="session")
+def docs_script() -> Callable[[str], ModuleType]:
+    """A function that loads a script of the documentation by its name."""
+
+    def load(name: str) -> ModuleType:
+        path = Path(__file__).parents[1] / "docs" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        found = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+        return found
+
+    return load
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,5 @@
 """The catalogue of errors in the documentation is read from the source, and its sentences are sentences."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -10,15 +9,11 @@ import boltzkit
 from boltzkit.cli.app import VERBS, app
 
 PACKAGE = Path(boltzkit.__file__).parent
-SCRIPT = Path(__file__).parents[1] / "docs" / "error_catalogue.py"
 
 
 @pytest.fixture(scope="module")
-def module():
-    spec = importlib.util.spec_from_file_location("error_catalogue", SCRIPT)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+def module(docs_script):
+    return docs_script("error_catalogue")
 
 
 def test_it_knows_the_sentences(module):

@@ -1,20 +1,15 @@
 """The catalogue of tests in the documentation is read from the tests, each of which says what it shows."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parent
-SCRIPT = TESTS.parent / "docs" / "law_catalogue.py"
 
 
 @pytest.fixture(scope="module")
-def module():
-    spec = importlib.util.spec_from_file_location("law_catalogue", SCRIPT)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+def module(docs_script):
+    return docs_script("law_catalogue")
 
 
 def test_every_file_says_what_it_shows(module):
