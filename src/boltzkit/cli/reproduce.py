@@ -20,6 +20,7 @@ def reproduce(
     out: Path | None = None,
     scale: Literal["smoke", "demo", "laptop", "paper"] = "laptop",
     data: Path | None = None,
+    tica: Path | None = None,
     workers: int | None = None,
     dask: str | None = None,
     timeout: float | None = None,
@@ -54,6 +55,7 @@ def reproduce(
         scale: smoke takes seconds and means nothing, demo runs a corner of a table, laptop a shortened one, paper all
             of it. Not every experiment has every scale.
         data: Dataset of the molecule with train, validation and test samples, as boltzkit simulate makes it.
+        tica: Dataset of molecular dynamics to fit slow coordinates on, for columns of the table that need them.
         workers: Processes side by side, one thread each; one per core by default.
         dask: Address or file of a dask scheduler, whose workers run the cells instead. They must see the folders, and
             you must trust the scheduler: it can run any code.
@@ -81,4 +83,6 @@ def reproduce(
         raise UserError(f"{name} has no scale '{scale}': choose {' or '.join(entry.scales)}.")
     folder = Path("results", f"{name}-{scale}") if out is None else out
     experiment = entry.plan(scale, data, device, folder)
+    if tica is not None:
+        experiment = experiment.with_dynamics(tica)
     print(f"Written to {run_experiment(experiment, folder, where, tell)}.")

@@ -36,6 +36,8 @@ class DataConfig(Config):
     splits, and a target that can be sampled is."""
     validation_samples: int = Field(10_000, ge=1)
     """How many validation samples to draw or take."""
+    dynamics: str | None = None
+    """A dataset of molecular dynamics that slow coordinates (TICA) are fitted on; the test samples where none."""
     biased: bool = False
     """Take samples of a molecule that do not follow its Boltzmann distribution."""
     weighted: bool = False

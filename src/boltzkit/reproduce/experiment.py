@@ -1,12 +1,16 @@
 """An experiment: the rows of one table, what is drawn of them, and how all of it runs and resumes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from matplotlib.figure import Figure
 
+from boltzkit.data import Dataset
+from boltzkit.errors import UserError
+from boltzkit.method import MoleculeConfig
+from boltzkit.method.system import molecule_of
 from boltzkit.reproduce.cell import Cell, stored_result
 from boltzkit.reproduce.table import Column, Row, read_values
 
@@ -75,6 +79,19 @@ class Experiment:
     published: tuple[Row, ...] = ()
     longest_first: bool = False
     prepare: Callable[[Callable[[str], None]], None] | None = None
+
+    def with_dynamics(self, folder: Path) -> Self:
+        """Return the experiment with slow coordinates fitted on molecular dynamics, which all its cells must be of."""
+        rows = []
+        for planned in self.rows:
+            config = planned.cell.config
+            if not isinstance(config.target, MoleculeConfig):
+                raise UserError(f"--tica is for molecules; '{self.title}' has no slow coordinates.")
+            Dataset.open(folder, molecule_of(config.target))
+            data = config.data.model_copy(update={"dynamics": str(folder)})
+            cell = replace(planned.cell, config=config.model_copy(update={"data": data}))
+            rows.append(replace(planned, cell=cell))
+        return replace(self, rows=tuple(rows))
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order in which they start."""

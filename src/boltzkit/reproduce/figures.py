@@ -63,7 +63,7 @@ def by_data_weight(columns: Sequence[Column], keys: Sequence[str]) -> Drawing:
         for ax, column in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
             _draw_weights(ax, found, column)
         caption = (
-            "Sensitivity to λ_data, the learning rate tuned anew at each. Level: forward KL alone. "
+            "Sensitivity to λ_data. Level: forward KL alone. "
             "Error bars and band: standard deviation over seeds."
         )
         return Picture("data_weight.png", figure, caption)

@@ -14,6 +14,7 @@ __all__ = ["question", "same_question", "without_data"]
 _PLACES = (
     ("data", "path"),
     ("data", "validation_path"),
+    ("data", "dynamics"),
     ("reference", "path"),
     ("importance", "proposal"),
 )

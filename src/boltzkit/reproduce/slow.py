@@ -13,17 +13,19 @@ __all__ = ["slow_coordinates"]
 
 
 def slow_coordinates(config: RunConfig) -> tuple[Tica | None, dict[str, str]]:
-    """Return slow coordinates fitted on the test data, or None and the reason why there are none."""
-    if not isinstance(config.target, MoleculeConfig) or config.data.judged_by is None:
+    """Return slow coordinates fitted on dynamics or test data, or None and the reason why there are none."""
+    path = config.data.dynamics or config.data.judged_by
+    if not isinstance(config.target, MoleculeConfig) or path is None:
         return None, {}
     try:
-        return _fitted(config.data.judged_by, config.target), {}
+        return _fitted(path, config.target, whole=config.data.dynamics is not None), {}
     except UserError as error:
         # The reason is stored with results, which name no path of this machine.
-        return None, {"tica": str(error).replace(config.data.judged_by, "the dataset")}
+        return None, {"tica": str(error).replace(path, "the dataset")}
 
 
 @lru_cache(maxsize=1)
-def _fitted(path: str, target: MoleculeConfig) -> Tica:
+def _fitted(path: str, target: MoleculeConfig, *, whole: bool) -> Tica:
     molecule = molecule_of(target)
-    return fit_tica(Dataset.open(path, molecule).split("test"), Backbone.of(molecule.topology))
+    dataset = Dataset.open(path, molecule)
+    return fit_tica(dataset if whole else dataset.split("test"), Backbone.of(molecule.topology))
