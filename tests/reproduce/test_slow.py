@@ -1,4 +1,4 @@
-"""Slow coordinates of a table: fitted on dynamics that are given, part of the question, and refused where they cannot be."""
+"""Slow coordinates of a table: fitted on the dynamics that are given, and part of the question."""
 
 from pathlib import Path
 

@@ -6,6 +6,7 @@ from boltzkit.flow.chain import Chain
 from boltzkit.flow.conditioner import Conditioner
 from boltzkit.flow.coupling import AffineCoupling
 from boltzkit.flow.flow import Flow, Samples
+from boltzkit.flow.hidden import hidden_weights
 from boltzkit.flow.realnvp import RealNVPConfig, build_realnvp
 from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import (
@@ -44,6 +45,7 @@ __all__ = [
     "build_spline_bijection",
     "build_spline_flow",
     "build_tarflow",
+    "hidden_weights",
     "torch_compiled",
     "unit_box_base",
 ]

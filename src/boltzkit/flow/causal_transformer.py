@@ -68,6 +68,11 @@ class CausalLayer(nn.Module):
         seen = (shares[:-1] * values).sum(0) + shares[-1] * value
         return self._rest(h, seen.flatten(-2)), key, value
 
+    def hidden_weights(self) -> list[nn.Parameter]:
+        """Return the matrices of attention and network."""
+        parts = (self.query_key_value, self.mix, self.widen, self.narrow)
+        return [cast(nn.Parameter, part.weight) for part in parts]
+
     def _query_key_value(self, h: Tensor) -> Tensor:
         """Return ``(..., 3, heads, width)``."""
         joint: Tensor = self.query_key_value(self.before_attention(h))

@@ -45,6 +45,10 @@ class ReluNetwork(nn.Module):
             weights[:2], biases[:2] = [weights[1] @ weights[0]], [affine(weights[1], biases[0], biases[1])]
         return weights, biases
 
+    def hidden_weights(self) -> list[nn.Parameter]:
+        """Return the matrices of all layers but the last."""
+        return [layer.weight for layer in self._linears()[:-1]]
+
     def start(self, generator: torch.Generator, bias: float) -> None:
         """Draw the hidden layers; the last one starts at zero with a constant bias."""
         *hidden, last = self._linears()

@@ -78,9 +78,12 @@ def _laptop(sizes: Mapping[int, Length], seeds: tuple[int, ...] = (10, 11, 12)) 
 
 
 def _ablation(length: Length) -> Scale:
-    """Return the laptop scale of an ablation: smaller batches, fewer samples to judge by, one seed."""
+    """Return the laptop scale of an ablation: smaller batches, fewer samples to judge by, one seed.
+
+    λ_data, where it is not what is varied, is what tuning chose for LDR-L1 and LDR-L2 on the larger data set.
+    """
     judged = EvaluationConfig(samples=200_000, test_samples=100_000)
-    return replace(_laptop({100_000: length}, seeds=(10,)), batch=256, evaluation=judged)
+    return replace(_laptop({100_000: length}, seeds=(10,)), batch=256, weights=(0.7,), evaluation=judged)
 
 
 def _paper(*sizes: int) -> Scale:

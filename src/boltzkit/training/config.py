@@ -25,8 +25,9 @@ class TrainingConfig(Config):
     compile: bool = False
     """Let torch.compile work on the layers of spline flows and TarFlow while training, for GPUs. It takes about a
     minute at the start, and results change by rounding errors. Flows that run in C++ on a CPU do not need it."""
-    optimiser: Literal["adam", "adamw"] = "adam"
-    """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it."""
+    optimiser: Literal["adam", "adamw", "muon"] = "adam"
+    """`adam` adds weight decay to the gradient (as the paper does), `adamw` decouples it. `muon` moves the hidden
+    matrices of spline flows and TarFlow by orthogonal steps and all else by Adam: fewer steps, each a bit dearer."""
     learning_rate: float = Field(1e-3, gt=0)
     """Peak learning rate; the paper tunes it for every experiment."""
     betas: tuple[float, float] = (0.9, 0.999)

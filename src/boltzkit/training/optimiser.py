@@ -1,21 +1,31 @@
 """Optimisers, and the learning rate as a pure function of the step."""
 
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import nn
 
+from boltzkit.errors import UserError
+from boltzkit.flow import hidden_weights
 from boltzkit.training.config import TrainingConfig
+from boltzkit.training.muon import Muon
 
 __all__ = ["build_optimiser", "learning_rate"]
 
 
-def build_optimiser(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return Adam or AdamW in torch's fused form (one pass over the weights)."""
+def build_optimiser(modules: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return Adam or AdamW in torch's fused form (one pass over the weights), or Muon."""
+    parameters = list(modules.parameters())
+    if config.optimiser == "muon":
+        matrices = hidden_weights(modules)
+        if not matrices:
+            raise UserError(
+                "This flow has no plain matrices for muon to move: set training.optimiser to adam."
+            )
+        return Muon(parameters, matrices, config.learning_rate, config.betas, config.weight_decay)
     kind = torch.optim.Adam if config.optimiser == "adam" else torch.optim.AdamW
     return kind(
-        list(parameters),
+        parameters,
         lr=config.learning_rate,
         betas=config.betas,
         weight_decay=config.weight_decay,

@@ -56,19 +56,19 @@ class TrainState:
     ) -> "TrainState":
         """Return the state before the first step."""
         modules = nn.ModuleDict({"flow": flow} | ({} if centre is None else {"centre": centre}))
-        names, parameters = zip(*modules.named_parameters(), strict=True)
+        names = [name for name, _ in modules.named_parameters()]
         zeros = torch.zeros(flow.replicas, dtype=torch.int64)
         ema = {k: v.detach().clone() for k, v in flow.state_dict().items()} if config.ema else {}
         return cls(
             modules,
-            build_optimiser(parameters, config),
+            build_optimiser(modules, config),
             ema,
             failed=zeros,
             failed_in_a_row=zeros.clone(),
             left_out=zeros.clone(),
             norms=no_norms(flow.replicas),
             memory=memory,
-            _names=list(names),
+            _names=names,
         )
 
     @property
