@@ -115,6 +115,7 @@ EXPERIMENT_SECTIONS: dict[str, ExperimentSection] = {
     "aldp-lambda": ExperimentSection(_DIPEPTIDE, remark=_ONLY_DRAWN),
     "hexa-lambda": ExperimentSection(_HEXAPEPTIDE, remark=_ONLY_DRAWN),
     "aldp-no-data": ExperimentSection(_DIPEPTIDE, remark=_ONLY_DRAWN),
+    "aldp-optimisers": ExperimentSection(_DIPEPTIDE, remark="The paper has Adam alone."),
     "aldp-biased": ExperimentSection(_DIPEPTIDE),
     "aldp-variational": ExperimentSection(
         _DIPEPTIDE,

@@ -169,7 +169,7 @@ class _Overview:
     def _experiment_section(self, one: _Experiment) -> Iterator[str]:
         yield f"## {one.plan.title}\n"
         names = ", ".join(exhibit.name for exhibit in EXHIBITS if one.name in exhibit.answered)
-        yield f"{names} of the paper. {one.section.remark}".rstrip() + "\n"
+        yield f"{f'{names} of' if names else 'Beyond'} the paper. {one.section.remark}".rstrip() + "\n"
         evidence = one.evidence
         note = read_note(one.folder)
         if not evidence.results:

@@ -67,10 +67,11 @@ UNREAD = Path("dataset")
 
 @dataclass(frozen=True)
 class Method:
-    """One row: how it is called and what it minimises. A λ_data that is given here is not tuned."""
+    """One row: how it is called, what it minimises and how. A λ_data that is given here is not tuned."""
 
     label: str
     objective: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def regularised(self) -> bool:
@@ -201,7 +202,9 @@ def run_of(molecule: str, scale: Scale, size: int, method: Method, path: Path) -
                 update={"path": str(path), "samples": size, "validation_samples": scale.validation}
             ),
             "objective": ObjectiveConfig(**objective),
-            "training": base.training.model_copy(update=training | dict(scale.overrides)),
+            "training": base.training.model_copy(
+                update=training | dict(scale.overrides) | dict(method.training)
+            ),
             "evaluation": scale.evaluation,
         }
     )

@@ -45,6 +45,14 @@ _ALONE = {
     "only-ldr-l1": Method("LDR-L1 alone", {"data": "none", "dispersion": "l1"}),
     "only-ldr-l2": Method("LDR-L2 alone", {"data": "none", "dispersion": "l2"}),
 }
+_OPTIMISERS = {
+    f"{key}-{optimiser}": Method(f"{label}, {optimiser.title()}", objective, {"optimiser": optimiser})
+    for key, label, objective in (
+        ("forward-kl", "fwd KL", {}),
+        ("ldr-l1", "fwd KL + LDR-L1", {"dispersion": "l1"}),
+    )
+    for optimiser in ("adam", "muon")
+}
 
 _LAPTOP_FLOW = SplineFlowConfig(pairs=6, hidden=(128, 128, 128))
 """1.6 million parameters for alanine dipeptide: 6.4 MB in single precision."""
@@ -158,6 +166,17 @@ def _no_data(name: str, molecule: str) -> Study:
     )
 
 
+def _optimisers(name: str, molecule: str) -> Study:
+    return Study(
+        f"Optimisers on {name}",
+        molecule,
+        _OPTIMISERS,
+        {"smoke": _smoke(400), "laptop": _ablation(_VARIANT), "paper": _paper(1_000_000)},
+        gain,
+        (by_method(COLUMNS, ("nll", "ess")), validation_curves, gradient_norms),
+    )
+
+
 def _strays(found: Sequence[Found]) -> str:
     """Say how much of each flow lies where there is no data."""
     shares = [(one.row.label, stray_share(one)) for one in found]
@@ -182,5 +201,6 @@ STUDIES: dict[str, Study] = {
     "aldp-lambda": _sensitivity("alanine dipeptide", _DIPEPTIDE, 1_000_000),
     "hexa-lambda": _sensitivity("alanine hexapeptide", _HEXAPEPTIDE, 5_000_000),
     "aldp-no-data": _no_data("alanine dipeptide", _DIPEPTIDE),
+    "aldp-optimisers": _optimisers("alanine dipeptide", _DIPEPTIDE),
 }
 """Experiments on molecules by name."""
