@@ -140,3 +140,21 @@ def test_only_peptides_have_a_published_convention():
     """A spline flow on ℝⁿ is no molecule."""
     found = evaluate(Model.untrained(find_recipe("many-well")), samples=50, test_samples=50)
     assert (found.offset, found.paper_nll) == (None, None)
+
+
+def test_a_mode_without_density_is_missed_with_its_share(judge):
+    """A mixture whose second mode lies far outside of the flow: weights look fine, exact samples do not."""
+    modes = torch.tensor([[0.0, 0.0], [30.0, 0.0]])
+    result = judge(GaussianMixture(modes, 1.0), "evaluation.test_samples=2000")
+    assert result.missed == pytest.approx(0.5, abs=4 * math.sqrt(0.25 / 2000))
+    assert result.reverse.ess.value > 0.99
+    # log Z of what the flow sees is half of all.
+    assert result.log_z_deviation is None or result.log_z_deviation < -10
+    # The control: nothing is missed of a target that the flow is.
+    assert judge(GaussianMixture(modes[:1], 1.0)).missed == 0
+
+
+def test_log_z_deviates_by_chance_alone_where_the_flow_is_nearly_right(judge):
+    result = judge(well(0.3))
+    assert abs(result.log_z_deviation) < 4
+    assert judge(Without()).log_z_deviation is None

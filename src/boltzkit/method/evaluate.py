@@ -36,6 +36,8 @@ __all__ = ["Evaluation", "evaluate", "judge"]
 
 _LOOKED_AT = 2_000
 """Samples by which mirror images are counted."""
+_MISSED = 20
+"""Where the target has so many times the density of the flow, the flow misses it."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Evaluation:
         offset: what published NLLs of such flows contain beyond ours; None where there is no other convention.
         mirror_images: share of samples with a stereocentre the wrong way round, of flows on Cartesian coordinates.
         peptide: of a peptide, what is known of its torsions and energies.
+        missed: share of the test set where the flow has less than a twentieth of the target's density: modes that it
+            lacks, whatever its weights say.
         skipped: metrics that are missing, and why.
     """
 
@@ -71,12 +75,20 @@ class Evaluation:
     offset: float | None = None
     mirror_images: float | None = None
     peptide: PeptideMetrics | None = None
+    missed: float | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nll_gap(self) -> float | None:
         """NLL minus the target's own on the same samples: an estimate of KL(p‖q)."""
         return None if self.gap is None else self.gap.value
+
+    @property
+    def log_z_deviation(self) -> float | None:
+        """How many standard errors the reweighted log Z lies above the exact one, where that is known."""
+        if self.log_z is None or not self.reverse.log_z_se > 0:
+            return None
+        return (self.reverse.log_z - self.log_z) / self.reverse.log_z_se
 
     @property
     def paper_nll(self) -> float | None:
@@ -100,6 +112,7 @@ class Evaluation:
         peptide = content.pop("peptide") or {}
         content |= {
             "nll_gap": self.nll_gap,
+            "log_z_deviation": self.log_z_deviation,
             "paper_nll": self.paper_nll,
             "paper_entropy": self.paper_entropy,
             "verdict": judged.level,
@@ -152,9 +165,10 @@ def judge(
     reverse = reweighting(drawn.weights, clip, discard=model.config.evaluation.discard)
     exact = model.target.log_z
     log_z, log_z_error = (reverse.log_z, reverse.log_z_se) if exact is None else (exact, 0.0)
-    target_nll = gap = None
+    target_nll = gap = missed = None
     if data is not None and math.isfinite(log_z):
         target_nll, gap = _against_target(data, log_z, log_z_error)
+        missed = float((-data.energy - log_z - data.log_prob > math.log(_MISSED)).double().mean())
     return Evaluation(
         nll=None if data is None else negative_log_likelihood(data.log_prob, data.block),
         target_nll=target_nll,
@@ -167,6 +181,7 @@ def judge(
         evaluations=evidence.evaluations,
         offset=_offset(model),
         mirror_images=_mirror_images(model),
+        missed=missed,
         peptide=peptide_metrics(evidence, clip, transport) if evidence.backbone is not None else None,
         skipped=dict(skipped or {}),
     )

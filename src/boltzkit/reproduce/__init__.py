@@ -11,6 +11,8 @@ from boltzkit.reproduce.cartesian import CARTESIAN_STUDIES, plan_cartesian
 from boltzkit.reproduce.experiment import Experiment
 from boltzkit.reproduce.gmm import SCALES as GMM_SCALES
 from boltzkit.reproduce.gmm import gmm_experiment
+from boltzkit.reproduce.known_answers import SCALES as KNOWN_SCALES
+from boltzkit.reproduce.known_answers import known_answers_experiment
 from boltzkit.reproduce.run import run_experiment
 from boltzkit.reproduce.study import Study, plan
 from boltzkit.reproduce.unbiased import STUDIES
@@ -56,6 +58,11 @@ EXPERIMENTS: dict[str, Entry] = {
         name: Entry(study.title, tuple(study.scales), partial(plan_variational, study))
         for name, study in VARIATIONAL_STUDIES.items()
     },
+    "known-answers": Entry(
+        "Mixture, many-well and funnel without data: log Z, modes and verdicts",
+        tuple(KNOWN_SCALES),
+        lambda scale, data, device, out: known_answers_experiment(scale),
+    ),
     "aldp-biased": Entry("Alanine dipeptide from biased data", tuple(BIASED_SCALES), biased_experiment),
 }
 """Experiments by name."""

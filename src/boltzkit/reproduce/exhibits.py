@@ -123,6 +123,7 @@ EXPERIMENT_SECTIONS: dict[str, ExperimentSection] = {
         "Of 10⁶ evaluations the paper prints an ESS alone, and no spread; the rest of Figure 8 is drawn.",
     ),
     "hexa-variational": ExperimentSection(_HEXAPEPTIDE),
+    "known-answers": ExperimentSection(remark="Targets whose log Z and modes are known."),
     "aldp-cartesian": ExperimentSection("alanine-dipeptide-cartesian"),
 }
 """Experiments in the order of the page."""

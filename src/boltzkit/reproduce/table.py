@@ -23,6 +23,7 @@ class Column:
         higher_is_better: which end is bold.
         scale: factor on values, 100 for percent.
         path: where an evaluation has it, such as ``reverse.ess_clipped``.
+        ranked: whether one end is better at all; otherwise nothing is bold.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Column:
     higher_is_better: bool = False
     scale: float = 1.0
     path: str = ""
+    ranked: bool = True
 
     def read(self, evaluation: Mapping[str, Any]) -> float | None:
         """Return the value of one run, None where it has none."""
@@ -119,7 +121,7 @@ def _marks(rows: Sequence[Row], column: Column) -> list[bool]:
     """Mark the best of a block among the rows that have the metric."""
     known = [i for i, row in enumerate(rows) if column.key in row.values]
     marks = [False] * len(rows)
-    if known:
+    if known and column.ranked:
         found = bold_marks([rows[i].values[column.key] for i in known], column.higher_is_better)
         for i, mark in zip(known, found, strict=True):
             marks[i] = mark

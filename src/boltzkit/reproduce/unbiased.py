@@ -85,13 +85,13 @@ def _laptop(sizes: Mapping[int, Length], seeds: tuple[int, ...] = (10, 11, 12)) 
     )
 
 
-def _ablation(length: Length) -> Scale:
+def _ablation(length: Length, size: int = 100_000) -> Scale:
     """Return the laptop scale of an ablation: smaller batches, fewer samples to judge by, one seed.
 
     λ_data, where it is not what is varied, is what tuning chose for LDR-L1 and LDR-L2 on the larger data set.
     """
     judged = EvaluationConfig(samples=200_000, test_samples=100_000)
-    return replace(_laptop({100_000: length}, seeds=(10,)), batch=256, weights=(0.7,), evaluation=judged)
+    return replace(_laptop({size: length}, seeds=(10,)), batch=256, weights=(0.7,), evaluation=judged)
 
 
 def _paper(*sizes: int) -> Scale:
@@ -194,7 +194,9 @@ STUDIES: dict[str, Study] = {
         "Alanine dipeptide from unbiased data", _DIPEPTIDE, _laptop({10_000: _SMALL, 100_000: _LARGE})
     ),
     "hexa-unbiased": _table(
-        "Alanine hexapeptide from unbiased data", _HEXAPEPTIDE, replace(_ablation(_UNTUNED), batch=512)
+        "Alanine hexapeptide from unbiased data",
+        _HEXAPEPTIDE,
+        replace(_ablation(_UNTUNED, 50_000), batch=512),
     ),
     "aldp-variants": _variants("alanine dipeptide", _DIPEPTIDE),
     "hexa-variants": _variants("alanine hexapeptide", _HEXAPEPTIDE),
