@@ -33,10 +33,17 @@ def test_a_table_of_seconds_is_written_with_its_sentence(tmp_path):
 
 def test_the_sentence_knows_what_is_wrong_and_trusted():
     def run(deviation, verdict, missed, k=0.2):
-        return {"log_z_deviation": deviation, "verdict": verdict, "missed": missed, "reverse": {"pareto_k": k}}
+        return {
+            "log_z_deviation": deviation,
+            "verdict": verdict,
+            "missed": missed,
+            "reverse": {"pareto_k": k},
+        }
 
     runs = [run(1.0, "trust", 0.0), run(-2.5, "trust", 0.5), run(9.0, "do not trust", 0.5, k=0.9)]
     one = Found(planned=None, row=None, result={"runs": runs}, arrays=None)
     said = known_answers_experiment("smoke").summary([one])
     assert "Of 3 runs 2 are said to be trusted, and their log Z lies 2.5 standard errors" in said
-    assert "2 have k̂ < 0.7, at most 2.5. 2 runs miss more than 5 % of their target; 1 of these are not" in said
+    assert (
+        "2 have k̂ < 0.7, at most 2.5. 2 runs miss more than 5 % of their target; 1 of these are not" in said
+    )
