@@ -20,7 +20,7 @@ _PANELS = {"validation_nll": "validation NLL", "validation_forward_ess": "valida
 def validation_curves(found: Sequence[Found]) -> Picture | None:
     """Draw validation metrics against the step, a row of panels for each data size."""
     groups = list(dict.fromkeys(one.row.group for one in found))
-    names = [name for name in _PANELS if any(name in one.result["metrics"] for one in found)]
+    names = [name for name in _PANELS if any(_moves(one, name) for one in found)]
     if not names:
         return None
     figure = Figure(figsize=(6.2 * len(names), 3.6 * len(groups)), layout="constrained")
@@ -92,6 +92,12 @@ def stray_share(one: Found) -> float | None:
     with np.load(one.arrays, allow_pickle=False) as stored:
         outside = np.where(stored["data"] > 0, 0.0, stored["model"])
     return float(outside.sum(axis=(1, 2)).mean())
+
+
+def _moves(one: Found, name: str, least: float = 1e-3) -> bool:
+    """Whether there is a curve to see: an ESS that stays at zero is none."""
+    values = [v for step in one.result["metrics"].get(name, []) for v in step if v is not None]
+    return bool(values) and max(values) - min(values) > least
 
 
 def _draw_curve(ax: Axes, one: Found, name: str, colour: str) -> None:
