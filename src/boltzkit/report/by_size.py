@@ -33,7 +33,8 @@ def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str, xlabel: str = 
         ]
         if known:
             ax.plot(*zip(*known, strict=True), "D", mfc="none", color=colour, ms=8)
-    ax.plot([], [], "D", mfc="none", color="0.4", ms=8, label="paper")
+    if any(line.reference for line in series):
+        ax.plot([], [], "D", mfc="none", color="0.4", ms=8, label="paper")
     ax.set_xscale("log")
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)

@@ -34,7 +34,8 @@ def by_size(
             )
         drawn = " and ".join(_plain(column.title) for column in chosen)
         name = "ess.png" if list(keys) == ["ess"] else "by_size.png"
-        return Picture(name, figure, f"{drawn} against {what}; open diamonds: published values.")
+        marked = "; open diamonds: published values" if any(one.row.paper for one in found) else ""
+        return Picture(name, figure, f"{drawn} against {what}{marked}.")
 
     return draw
 
