@@ -168,7 +168,7 @@ def judge(
     target_nll = gap = missed = None
     if data is not None and math.isfinite(log_z):
         target_nll, gap = _against_target(data, log_z, log_z_error)
-        missed = float((-data.energy - log_z - data.log_prob > math.log(_MISSED)).double().mean())
+        missed = _missed(data, log_z)
     return Evaluation(
         nll=None if data is None else negative_log_likelihood(data.log_prob, data.block),
         target_nll=target_nll,
@@ -199,6 +199,15 @@ def _mirror_images(model: Model) -> float | None:
         return None
     x, _ = model.sample(_LOOKED_AT, model.config.seed)
     return float(Handedness.of(model.subject.molecule).wrong(x.cpu()).double().mean())
+
+
+def _missed(data: Observed, log_z: float) -> float | None:
+    """Return the share of the data that the flow misses; what has no finite energy says nothing."""
+    known = data.energy.isfinite()
+    if not bool(known.any()):
+        return None
+    excess = -data.energy[known] - log_z - data.log_prob[known]
+    return float((excess > math.log(_MISSED)).double().mean())
 
 
 def _against_target(data: Observed, log_z: float, log_z_error: float) -> tuple[float | None, Estimate | None]:

@@ -164,7 +164,7 @@ def _honesty(found: Sequence[Found]) -> str:
     """Say whether what is trusted is right, and what is wrong is not trusted."""
     runs = [run for one in found for run in one.result["runs"] if run["log_z_deviation"] is not None]
     trusted = [abs(run["log_z_deviation"]) for run in runs if run["verdict"] == "trust"]
-    fair = [abs(run["log_z_deviation"]) for run in runs if (run["reverse"]["pareto_k"] or 1.0) < _FAIR]
+    fair = [abs(run["log_z_deviation"]) for run in runs if _is_fair(run["reverse"]["pareto_k"])]
     missing = [run["verdict"] for run in runs if run["missed"] > _MANY]
     return (
         f"Of {len(runs)} runs {len(trusted)} are said to be trusted, and their log Z lies {_most(trusted)} standard "
@@ -176,3 +176,7 @@ def _honesty(found: Sequence[Found]) -> str:
 
 def _most(values: Sequence[float]) -> str:
     return f"{max(values):.1f}" if values else "–"
+
+
+def _is_fair(k: float | None) -> bool:
+    return k is not None and k < _FAIR

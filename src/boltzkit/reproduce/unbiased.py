@@ -113,7 +113,7 @@ _SMALL = Length(2_000, (0.3, 1.0), rates=(3.2e-4, 1e-3, 3.2e-3), plain_rates=(1e
 _LARGE = Length(5_000, (0.12, 0.4))
 _VARIANT = Length(2_000, (0.2,), plain_rates=(3.2e-4, 1e-3, 3.2e-3))
 _UNTUNED = Length(1_500, ())
-"""At one learning rate, which the table of methods has chosen for nearly all of its rows."""
+"""At one learning rate, which tuning chose for all methods on the larger data set of the table."""
 
 
 def _table(title: str, molecule: str, laptop: Scale) -> Study:
