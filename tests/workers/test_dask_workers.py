@@ -116,7 +116,9 @@ def test_labels_are_the_same_and_a_killed_worker_is_replaced(cluster, options, l
 
 
 def test_an_item_that_costs_too_many_workers_is_named(cluster, label, tmp_path):
-    """Nobody loads a molecule in a hundredth of a second."""
+    """New workers, which must load the molecule first: nobody does that in a hundredth of a second."""
+    with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.restart()
     sentence = r"^The piece 'a\.npy, frames .*' was given up: workers lost over it: 2"
     options = WorkerOptions(dask=cluster.scheduler_address, timeout=0.01)
     with open_workers(options) as workers, pytest.raises(UserError, match=sentence):

@@ -108,7 +108,7 @@ def _paper(*sizes: int) -> Scale:
     )
 
 
-_SMALL = Length(2_000, (0.3, 1.0), rates=(3.2e-4, 1e-3, 3.2e-3), plain_rates=(1e-4, 3.2e-4, 1e-3, 3.2e-3))
+_SMALL = Length(800, (0.5, 1.0))
 """10⁴ samples overfit: how much depends on the length of the run, so the last rung of the tuning is all of it."""
 _LARGE = Length(5_000, (0.12, 0.4))
 _VARIANT = Length(2_000, (0.2,), plain_rates=(3.2e-4, 1e-3, 3.2e-3))
