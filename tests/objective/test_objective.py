@@ -169,10 +169,25 @@ def test_weights_per_replica(flow):
 def test_learned_centre_gets_its_gradient(flow):
     centre = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
     batch = batch_of()
-    loss = Objective(None, LogDispersion(2.0))(flow, batch, step=0, centre=centre)
+    loss = Objective(None, LogDispersion(2.0))(flow, batch, step=1, centre=centre)
     loss.total.backward()
     f = -Flow.log_prob(flow, batch.x) - batch.energy
     assert centre.grad.item() == pytest.approx(-2 * (f - 0.5).mean().item())
+    assert loss.mean is None
+
+
+@pytest.mark.parametrize("warm_up_steps", [0, 4])
+def test_learned_centre_waits_for_the_end_of_the_warm_up(flow, warm_up_steps):
+    batch, centre = batch_of(), torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    objective = Objective(None, LogDispersion(1.5), warm_up_steps=warm_up_steps)
+    f = -Flow.log_prob(flow, batch.x) - batch.energy
+    for step in range(warm_up_steps + 1):
+        loss = objective(flow, batch, step=step, centre=centre)
+        assert loss.mean.item() == pytest.approx(f.mean().item())
+        assert loss.total == objective(flow, batch, step=step).total
+    after = objective(flow, batch, step=warm_up_steps + 1, centre=centre)
+    assert after.mean is None
+    assert after.total != loss.total
 
 
 def over_ranks(values):

@@ -174,9 +174,28 @@ def test_learned_centre_follows_the_mean(seeds, tiny_flow, batches):
     # At p = 2 the best centre is the mean.
     for _ in range(config.steps):
         train_step(state, Objective(None, LogDispersion(2.0)), config, batch)
-    centre = state.modules["centre"].value
+    centre = state.centre
     assert centre.shape == replicas
     with torch.no_grad():
         mean = (-state.flow.train().log_prob(batch.x) - batch.energy).mean(-1)
     assert (mean < -0.5).all()
     torch.testing.assert_close(centre.detach(), mean, atol=0.1, rtol=0)
+
+
+def test_learned_centre_begins_where_the_mean_is(tiny_flow, batches):
+    config = TrainingConfig(steps=100, learning_rate=1e-3)
+    state = TrainState.start(tiny_flow(0, 1), config, LearnedCentre((2,)))
+    batch = batches(2)(0)
+    batch = batch.replace(energy=batch.energy - 1e5)  # far from the zero where it stands before
+    objective = Objective(ForwardKL(), LogDispersion(1.0), warm_up_steps=3)
+    apart = []
+    for _ in range(12):
+        with torch.no_grad():
+            mean = (-state.flow.train().log_prob(batch.x) - batch.energy).mean(-1)
+        train_step(state, objective, config, batch)
+        apart.append((state.centre - mean).abs().max().item())
+    assert max(apart) < 2  # nats
+    # What a step without a finite mean says of its replica is nothing.
+    before = state.centre.detach().clone()
+    state.begin_centre(torch.tensor([math.nan, 7.0]))
+    assert state.centre.tolist() == [before[0].item(), pytest.approx(7.0)]

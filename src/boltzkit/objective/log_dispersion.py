@@ -63,13 +63,17 @@ class LogDispersion:
             weights: importance weights of the reference; they enter the centre and the mean alike.
             centre: a learned scalar ``(...)`` in place of the batch mean (trajectory balance).
         """
-        keep = torch.isfinite(energy) & (log_prob != -torch.inf)
-        log_weight = -log_prob - torch.where(keep, energy, 0.0)
         if centre is None:
-            centre = weighted_mean(log_weight, weights, keep=keep, total=self.total)
+            centre = self.mean(log_prob, energy, weights)
+        keep, log_weight = _log_weight(log_prob, energy)
         # Zero the excluded before ρ: |inf|^p has a NaN gradient that a mask applied later would let through.
         deviation = torch.where(keep, log_weight - centre.unsqueeze(-1), 0.0)
         return weighted_mean(self._penalty(deviation), weights, keep=keep, total=self.total)
+
+    def mean(self, log_prob: Tensor, energy: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the centre E[f] of a batch, ``(..., batch) -> (...)``."""
+        keep, log_weight = _log_weight(log_prob, energy)
+        return weighted_mean(log_weight, weights, keep=keep, total=self.total)
 
     def _penalty(self, deviation: Tensor) -> Tensor:
         size = deviation.abs()
@@ -79,3 +83,9 @@ class LogDispersion:
             return size
         # d/dv v^p at v = 0 is fine for p > 1, but torch's pow gives NaN in second derivatives; first ones suffice.
         return size**self.p
+
+
+def _log_weight(log_prob: Tensor, energy: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which samples have one, and f; elsewhere the energy counts as zero."""
+    keep = torch.isfinite(energy) & (log_prob != -torch.inf)
+    return keep, -log_prob - torch.where(keep, energy, 0.0)

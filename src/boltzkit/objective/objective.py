@@ -30,6 +30,8 @@ class Loss:
     dispersion: Tensor | None
     left_out: Tensor
     """Samples outside the support or with an energy that is not finite."""
+    mean: Tensor | None = None
+    """Mean of f on the dispersion's batch, where a learned centre takes it from there."""
 
 
 def warm_up(step: int, steps: int) -> float:
@@ -116,7 +118,7 @@ class Objective:
         total = _zero(batch) if data is None else self.data_weight * data
         sum_up = self._total()
         left_out = _left_out(batch, sum_up)
-        dispersion = None
+        dispersion = mean = None
         if self.dispersion is not None:
             where = batch
             if reference is not None:
@@ -125,11 +127,16 @@ class Objective:
                 if self.reference_share < 1:
                     where = _mixture(batch, where, self.reference_share, sum_up)
             assert where.log_prob is not None
-            dispersion = self.dispersion(where.log_prob, where.energy, where.weights, centre)
+            about = where.log_prob, where.energy, where.weights
+            if centre is not None and step <= self.warm_up_steps:
+                # An untrained flow is millions of nats off, and the mean falls faster than a parameter could.
+                mean = self.dispersion.mean(*about).detach()
+                centre = None
+            dispersion = self.dispersion(*about, centre)
             ramp = warm_up(step, self.warm_up_steps)
             # At weight zero the term is left out, not multiplied: 0 · inf would be NaN.
             total = total + (ramp * self.dispersion_weight) * dispersion if ramp > 0 else total
-        return Loss(total, data, dispersion, left_out)
+        return Loss(total, data, dispersion, left_out, mean)
 
     def _data_loss(self, batch: Batch) -> Tensor | None:
         assert batch.log_prob is not None

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from boltzkit.flow import Flow
+from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.config import TrainingConfig
 from boltzkit.training.gradient_norm import no_norms
 from boltzkit.training.memory import Memory
@@ -51,7 +52,7 @@ class TrainState:
         cls,
         flow: Flow,
         config: TrainingConfig,
-        centre: nn.Module | None = None,
+        centre: LearnedCentre | None = None,
         memory: Memory | None = None,
     ) -> "TrainState":
         """Return the state before the first step."""
@@ -74,7 +75,13 @@ class TrainState:
     @property
     def centre(self) -> Tensor | None:
         """The learned centre of the dispersion, ``(*replicas,)``, None where the batch mean is used."""
-        return self.modules["centre"].get_parameter("value") if "centre" in self.modules else None
+        return self.modules["centre"]() if "centre" in self.modules else None
+
+    def begin_centre(self, mean: Tensor) -> None:
+        """Put the learned centre where f has its mean; replicas without one keep theirs."""
+        centre = self.modules["centre"]
+        assert isinstance(centre, LearnedCentre)
+        centre.begin(mean)
 
     @property
     def flow(self) -> Flow:

@@ -60,6 +60,8 @@ def train_step(
         for group in state.optimiser.param_groups:
             group["lr"] = learning_rate(config, state.step)
         state.optimiser.step()
+        if loss.mean is not None:
+            state.begin_centre(loss.mean)
         _update_average(state, config)
         _put_back(_learned(state), learned, failed)
     state.failed = state.failed + failed
