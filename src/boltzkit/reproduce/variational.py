@@ -47,6 +47,7 @@ _PUBLISHED_PATH = (
     "annealing.pretraining=0",
     "annealing.reuse=1",
     "annealing.growth=1",
+    "annealing.first_steps=null",
     "annealing.effective=null",
     "annealing.resampled=false",
 )

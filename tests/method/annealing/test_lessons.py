@@ -12,7 +12,7 @@ from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, build_problem, fit, load
 from boltzkit.method.annealing import AnnealingConfig, Waypoint
-from boltzkit.method.annealing.buffer import Buffer, Weighed, combine, effective, furthest
+from boltzkit.method.annealing.buffer import Buffer, Lesson, Weighed, combine, effective, furthest
 from boltzkit.method.annealing.pretraining import Tempered
 from boltzkit.method.fit import check_config
 from boltzkit.randomness import generator
@@ -88,6 +88,22 @@ def test_what_is_held_out_is_never_learned_from(resampled):
     seen = torch.isin(newest[:200, 0], learned[:, 0]).double().mean()
     assert seen > (0.3 if resampled else 0.9)
     assert (batches(9).weights is None) == resampled
+
+
+def test_memory_compares_within_one_buffer():
+    settings = config(reuse=2)
+    batches = build_problem((settings,), batched=False).batch
+    batches(0)
+    learned, held = batches._split()
+    memory = batches.figures(batches.flow)["memory_nll"]
+    assert abs(memory) < 1  # an untrained flow remembers nothing
+    # An older buffer of another place takes no part in it.
+    old, place = batches.buffers[0], batches.buffers[0].x + 10.0
+    batches.buffers = [old._replace(x=place), old]
+    batches.lesson = Lesson(*(torch.cat(pair) for pair in zip(learned, batches.lesson, strict=True)))
+    batches.lesson = batches.lesson._replace(x=torch.cat([place[: len(learned.x)], old.x]))
+    assert batches.figures(batches.flow)["memory_nll"] == memory
+    assert len(batches._split()[1].x) == len(held.x)
 
 
 def test_a_batch_drawn_by_weight_is_a_sample_of_the_target():
@@ -228,6 +244,7 @@ def test_tempered_energies_count_once():
     ("changes", "sentence"),
     [
         ({"steps": 4}, "4 steps are too few for 5 stages"),
+        ({"steps": 4, "first_steps": 2}, "4 steps are too few for 5 stages"),
         ({"evaluations": 9}, "9 evaluations are too few"),
         ({"evaluations": 200, "growth": 1000.0}, "the smallest would have 0: raise"),
     ],

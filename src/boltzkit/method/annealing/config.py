@@ -1,5 +1,6 @@
 """How to learn a target without data."""
 
+import math
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -27,8 +28,12 @@ class AnnealingConfig(Config):
     stages: PositiveInt = 60
     """Intermediate targets."""
     growth: float = Field(1.0, ge=1)
-    """How many times the last stage is as long as the first, in evaluations and in steps; geometric between them. Early
-    stages only drive atoms apart, and need neither."""
+    """How many times as many evaluations the last stage has as the first; geometric between them. Early stages only
+    drive atoms apart, and need few."""
+    first_steps: PositiveInt | None = None
+    """Steps of the first stage, from which later ones grow geometrically to fill the training; none lets steps grow as
+    evaluations do. Early buffers are small and learned by heart in long stages, while the target itself, once it is
+    reached, rewards every step."""
     path: Literal["tempered", "geometric", "temperature"] = "tempered"
     """`tempered`: between the flow and the target at a temperature that falls (CMT); `geometric`: the same at the
     target's own temperature; `temperature`: the target at falling temperatures, without the flow (TA-BG)."""
@@ -64,14 +69,37 @@ class AnnealingConfig(Config):
             return 0
         return 2 * dim if self.start == "harmonic" else self.pretraining * batch
 
-    def stage_starts(self, total: int) -> list[int]:
-        """Return where each stage begins in a total of steps or evaluations, and the total at the end.
+    def stage_evaluations(self, total: int) -> list[int]:
+        """Return at how many of a total of evaluations each stage begins, and the total at the end.
 
-        >>> AnnealingConfig(stages=4).stage_starts(10)
+        >>> AnnealingConfig(stages=4).stage_evaluations(10)
         [0, 2, 5, 7, 10]
-        >>> AnnealingConfig(stages=3, growth=4.0).stage_starts(70)
-        [0, 10, 30, 70]
         """
-        ratio = self.growth ** (1 / max(1, self.stages - 1))
+        return self._starts(total, self.growth)
+
+    def stage_steps(self, total: int) -> list[int]:
+        """Return at which of so many steps each stage begins, and the total at the end.
+
+        >>> AnnealingConfig(stages=3, first_steps=10).stage_steps(70)
+        [0, 10, 30, 70]
+        >>> AnnealingConfig(stages=3, first_steps=10).stage_steps(15)
+        [0, 5, 10, 15]
+        """
+        if self.first_steps is None:
+            return self._starts(total, self.growth)
+        low, high = 0.0, math.log(max(1.0, total / self.first_steps))
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            longer = self._first_length(math.exp(middle)) * total > self.first_steps
+            low, high = (middle, high) if longer else (low, middle)
+        return self._starts(total, math.exp(low))
+
+    def _first_length(self, growth: float) -> float:
+        """Return the share of the whole that the first stage has."""
+        ratio = growth ** (1 / max(1, self.stages - 1))
+        return 1 / sum(ratio**stage for stage in range(self.stages))
+
+    def _starts(self, total: int, growth: float) -> list[int]:
+        ratio = growth ** (1 / max(1, self.stages - 1))
         lengths = [ratio**stage for stage in range(self.stages)]
         return [int(total * sum(lengths[:stage]) / sum(lengths)) for stage in range(self.stages)] + [total]

@@ -50,9 +50,9 @@ class AnnealedBatches(Memory):
     ) -> None:
         self.flow, self.target, self.config = flow, target, config
         self.batch, self.seed = batch, seed
-        self._first_steps = config.stage_starts(steps)[:-1]
+        self._first_steps = config.stage_steps(steps)[:-1]
         self._budget = config.evaluations - config.pretraining_cost(batch, flow.base.dim)
-        shares = [after - before for before, after in pairwise(config.stage_starts(self._budget))]
+        shares = [after - before for before, after in pairwise(config.stage_evaluations(self._budget))]
         if min(shares) < 2:
             raise UserError(
                 f"{config.evaluations:,} evaluations are too few for {config.pretraining} steps of pre-training and "
@@ -61,7 +61,8 @@ class AnnealedBatches(Memory):
             )
         if len(set(self._first_steps)) < config.stages:
             raise UserError(
-                f"{steps} steps are too few for {config.stages} stages: raise training.steps or lower annealing.stages."
+                f"{steps} steps are too few for {config.stages} stages: raise training.steps, or lower annealing.stages "
+                "or annealing.growth."
             )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
@@ -114,7 +115,7 @@ class AnnealedBatches(Memory):
             "budget": self.config.evaluations,
         }
         if len(held.energy) > 1:
-            seen = learned.part(slice(0, len(held.energy)))
+            seen = learned.part(slice(-len(held.energy), None))  # of the same buffer: others weigh differently
             (nll, spread), (held_nll, held_spread) = (_judge(flow, part) for part in (seen, held))
             found |= {"memory_nll": held_nll - nll, "memory_dispersion": held_spread - spread}
         return {key: torch.tensor(value, dtype=torch.float64) for key, value in found.items()}
@@ -147,7 +148,7 @@ class AnnealedBatches(Memory):
         self._order = torch.empty(0)
 
     def _begin(self, stage: int) -> None:
-        starts = self.config.stage_starts(self._budget)
+        starts = self.config.stage_evaluations(self._budget)
         buffer = draw_buffer(self.flow, self.target, starts[stage + 1] - starts[stage], self.seed, stage)
         if self.lesson is not None:
             chosen = torch.randperm(len(self.lesson.energy), generator=generator(self.seed, "lost", stage))
