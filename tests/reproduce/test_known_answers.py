@@ -1,9 +1,8 @@
 """Known answers without data: one budget for all methods, and a sentence that counts what it says."""
 
-from dataclasses import replace
-
 import pytest
 
+from boltzkit.errors import UserError
 from boltzkit.method.fit import check_config
 from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.experiment import Found
@@ -23,12 +22,19 @@ def test_all_rows_of_a_block_have_one_budget_and_no_data(scale):
 
 def test_a_table_of_seconds_is_written_with_its_sentence(tmp_path):
     experiment = known_answers_experiment("smoke")
-    chosen = [row for row in experiment.rows if row.cell.key in ("0-cmt-ldr-l1", "0-fab")]
-    run_experiment(replace(experiment, rows=tuple(chosen)), tmp_path, 1, lambda text: None)
+    run_experiment(experiment, tmp_path, 1, lambda text: None, rows=["0-cmt-ldr-l1", "*-fab"])
+    assert {path.stem for path in (tmp_path / "cells").glob("*.json")} == {"0-cmt-ldr-l1", "0-fab"}
     table = (tmp_path / "table.md").read_text()
     assert "CMT + LDR-L1" in table
     assert "FAB" in table
     assert "Of 4 runs " in (tmp_path / "report.html").read_text()
+
+
+def test_a_row_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
+    experiment = known_answers_experiment("smoke")
+    with pytest.raises(UserError, match=r"has no row 'cmt'; its rows are 0-cmt, 0-cmt-ldr-l1"):
+        run_experiment(experiment, tmp_path / "out", 1, lambda text: None, rows=["0-fab", "cmt"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_sentence_knows_what_is_wrong_and_trusted():

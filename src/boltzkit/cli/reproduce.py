@@ -21,6 +21,7 @@ def reproduce(
     scale: Literal["smoke", "demo", "laptop", "paper"] = "laptop",
     data: Path | None = None,
     tica: Path | None = None,
+    row: list[str] | None = None,
     workers: int | None = None,
     dask: str | None = None,
     timeout: float | None = None,
@@ -56,6 +57,8 @@ def reproduce(
             of it. Not every experiment has every scale.
         data: Dataset of the molecule with train, validation and test samples, as boltzkit simulate makes it.
         tica: Dataset of molecular dynamics to fit slow coordinates on, for columns of the table that need them.
+        row: A row to run, for a part of a long table: the name of its cell, or a pattern such as '*-cmt*'. Give --row
+            again for more. The report shows all that are finished.
         workers: Processes side by side, one thread each; one per core by default.
         dask: Address or file of a dask scheduler, whose workers run the cells instead. They must see the folders, and
             you must trust the scheduler: it can run any code.
@@ -85,4 +88,4 @@ def reproduce(
     experiment = entry.plan(scale, data, device, folder)
     if tica is not None:
         experiment = experiment.with_dynamics(tica)
-    print(f"Written to {run_experiment(experiment, folder, where, tell)}.")
+    print(f"Written to {run_experiment(experiment, folder, where, tell, row or ())}.")

@@ -179,6 +179,7 @@ def cmt() -> RunConfig:
         annealing=AnnealingConfig(
             stages=24,
             growth=5,
+            first_steps=100,
             reuse=12,
             effective=4_000,
             path="geometric",
@@ -186,9 +187,7 @@ def cmt() -> RunConfig:
             start="harmonic",
             warmth=2.0,
         ),
-        training=_annealed_training(stages=24, steps_per_stage=250).model_copy(
-            update={"learning_rate": 1e-3}
-        ),
+        training=_annealed_training(steps=16_000).model_copy(update={"learning_rate": 1e-3}),
         evaluation=EvaluationConfig(samples=1_000_000),
     )
 
@@ -221,7 +220,7 @@ def ta_bg() -> RunConfig:
             dropped=20,
             evaluations=4_000_000,
         ),
-        training=_annealed_training(stages=12, steps_per_stage=500),
+        training=_annealed_training(steps=6_000),
         evaluation=EvaluationConfig(samples=1_000_000),
     )
 
@@ -246,16 +245,16 @@ def fab() -> RunConfig:
     )
 
 
-def _annealed_training(stages: int, steps_per_stage: int) -> TrainingConfig:
-    """Return the descent of an annealed run, judged at the end of each stage."""
+def _annealed_training(steps: int) -> TrainingConfig:
+    """Return the descent of an annealed run."""
     return TrainingConfig(
-        steps=stages * steps_per_stage,
+        steps=steps,
         batch=512,
         learning_rate=5e-4,
         weight_decay=1e-5,
         warm_up=30,
         clip=100.0,
-        validate_every=steps_per_stage,
+        validate_every=250,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,9 +94,15 @@ class Experiment:
             rows.append(replace(planned, cell=cell))
         return replace(self, rows=tuple(rows))
 
-    def cells(self) -> list[Cell]:
-        """Return the cells in the order in which they start."""
+    def cells(self, patterns: Sequence[str] = ()) -> list[Cell]:
+        """Return the cells in the order in which they start; those whose keys match a pattern, where some are given."""
         cells = [planned.cell for planned in self.rows]
+        for pattern in patterns:
+            if not any(fnmatchcase(cell.key, pattern) for cell in cells):
+                known = ", ".join(cell.key for cell in cells)
+                raise UserError(f"'{self.title}' has no row '{pattern}'; its rows are {known}.")
+        if patterns:
+            cells = [cell for cell in cells if any(fnmatchcase(cell.key, pattern) for pattern in patterns)]
         return sorted(cells, key=lambda cell: -cell.steps()) if self.longest_first else cells
 
 

@@ -61,8 +61,8 @@ class AnnealedBatches(Memory):
             )
         if len(set(self._first_steps)) < config.stages:
             raise UserError(
-                f"{steps} steps are too few for {config.stages} stages: raise training.steps, or lower annealing.stages "
-                "or annealing.growth."
+                f"{steps} steps are too few for {config.stages} stages: raise training.steps, or lower "
+                "annealing.stages or annealing.growth."
             )
         self.stage = -1
         self.waypoint = Waypoint(0.0, 1.0)
