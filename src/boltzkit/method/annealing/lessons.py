@@ -115,7 +115,9 @@ class AnnealedBatches(Memory):
             "budget": self.config.evaluations,
         }
         if len(held.energy) > 1:
-            seen = learned.part(slice(-len(held.energy), None))  # of the same buffer: others weigh differently
+            seen = learned.part(
+                slice(-len(held.energy), None)
+            )  # of the same buffer: others weigh differently
             (nll, spread), (held_nll, held_spread) = (_judge(flow, part) for part in (seen, held))
             found |= {"memory_nll": held_nll - nll, "memory_dispersion": held_spread - spread}
         return {key: torch.tensor(value, dtype=torch.float64) for key, value in found.items()}
