@@ -77,6 +77,9 @@ class VariationalScale:
         changes: settings of all rows.
         by_budget: further settings by budget.
         rates: learning rates to choose from by validation data; none takes the recipe's.
+        rungs: shares of the steps at which they are tried, as `TuneConfig.rungs`.
+        tuned: rows that choose; all by default.
+        single: rows with the first seed alone.
         recipes: other recipes to take.
     """
 
@@ -86,6 +89,9 @@ class VariationalScale:
     changes: tuple[str, ...] = ()
     by_budget: Callable[[int], tuple[str, ...]] = lambda budget: ()
     rates: tuple[float, ...] = ()
+    rungs: tuple[float, ...] = (1.0,)
+    tuned: tuple[str, ...] | None = None
+    single: tuple[str, ...] = ()
     recipes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -153,10 +159,13 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
     fitting = [change for change in changes if _fits(change, base)]
     config = base.with_overrides([f"{group}.evaluations={budget}", *fitting])
     tuning = None
-    if scale.rates:
+    if scale.rates and (scale.tuned is None or key in scale.tuned):
         weights = (config.objective.data_weight,)
-        tuning = TuneConfig(learning_rates=scale.rates, data_weights=weights, seeds=(1_001,), rungs=(1.0,))
-    return Cell(f"{budget}-{key}", f"{budget} {row.label}", config, scale.seeds, tuning, keep=True)
+        tuning = TuneConfig(
+            learning_rates=scale.rates, data_weights=weights, seeds=(1_001,), rungs=scale.rungs
+        )
+    seeds = scale.seeds[:1] if key in scale.single else scale.seeds
+    return Cell(f"{budget}-{key}", f"{budget} {row.label}", config, seeds, tuning, keep=True)
 
 
 def _fits(change: str, config: RunConfig) -> bool:
