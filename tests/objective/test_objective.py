@@ -166,17 +166,6 @@ def test_weights_per_replica(flow):
         assert loss.left_out.shape == (2,)
 
 
-def test_data_weights_are_for_the_data_term_alone(flow):
-    batch, objective = batch_of(), Objective(ForwardKL(), LogDispersion(1.0))
-    weights = torch.linspace(0.1, 3.0, batch.size, dtype=torch.float64)
-    apart, plain, both = (
-        objective(flow, changed, step=0)
-        for changed in (batch.replace(data_weights=weights), batch, batch.replace(weights=weights))
-    )
-    assert apart.data == both.data != plain.data
-    assert apart.dispersion == plain.dispersion != both.dispersion
-
-
 def test_learned_centre_gets_its_gradient(flow):
     centre = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
     batch = batch_of()

@@ -25,7 +25,6 @@ class Batch:
         energy: reduced u(x), ``(*replicas, batch)``.
         gradient: ∂u/∂x, same shape as x, where an objective needs it.
         weights: importance weights, same shape as energy.
-        data_weights: those of the data term, where the dispersion takes others.
         log_prob: log q(x) when it is known already, as for samples of the flow itself.
         path: what path gradients are the gradient of, per sample, when it is known already.
     """
@@ -34,7 +33,6 @@ class Batch:
     energy: Tensor
     gradient: Tensor | None = None
     weights: Tensor | None = None
-    data_weights: Tensor | None = None
     log_prob: Tensor | None = None
     path: Tensor | None = None
 

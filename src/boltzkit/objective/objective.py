@@ -142,14 +142,13 @@ class Objective:
         assert batch.log_prob is not None
         if self.data is None:
             return None
-        weights = batch.weights if batch.data_weights is None else batch.data_weights
         if isinstance(self.data, PathGradientForwardKL):
             assert batch.path is not None
-            return self.data.combined(batch.path, batch.log_prob, weights)
+            return self.data.combined(batch.path, batch.log_prob, batch.weights)
         if isinstance(self.data, ReverseKL):
             return self.data(batch.log_prob, batch.energy)
         if isinstance(self.data, ForwardKL):
-            return self.data(batch.log_prob, weights)
+            return self.data(batch.log_prob, batch.weights)
         assert_never(self.data)
 
     def _total(self) -> Total:

@@ -19,7 +19,7 @@ def two_modes(share: float, n: int = 50_000) -> Lesson:
     draw = generator(0, "two modes")
     right = torch.rand(n, generator=draw, dtype=torch.float64) < share
     x = torch.randn(n, 1, generator=draw, dtype=torch.float64) + torch.where(right, 5.0, -5.0)[:, None]
-    return Lesson(x, -log_mixture(x, share), torch.ones(n, dtype=torch.float64), torch.ones(n, dtype=torch.float64))
+    return Lesson(x, -log_mixture(x, share), torch.ones(n, dtype=torch.float64))
 
 
 def log_mixture(x: torch.Tensor, share: float) -> torch.Tensor:

@@ -120,25 +120,6 @@ def test_a_batch_drawn_by_weight_is_a_sample_of_the_target():
     assert abs(float(square.mean()) - mean) > 4 * error
 
 
-def test_what_is_drawn_evenly_counts_by_its_weight_in_the_data_term_alone():
-    settings = config(evaluations=40_000, steps=500, even=0.5)
-    batches = build_problem((settings,), batched=False).batch
-    drawn = [batches(step) for step in range(100)]  # the first stage
-    assert all(batch.weights is None for batch in drawn)
-    square = torch.cat([batch.x for batch in drawn]).double().square().sum(-1)
-    weights = torch.cat([batch.data_weights for batch in drawn]).double()
-    assert weights.max() <= 2  # what half of the draws by weight leaves to undo
-    learned, _ = batches._split()
-    exact, even = (
-        float((share * learned.x.double().square().sum(-1)).sum() / share.sum())
-        for share in (learned.weights, learned.even)
-    )
-    error = float(square.std()) / math.sqrt(len(square))
-    assert abs(float((weights * square).sum() / weights.sum()) - exact) < 4 * error
-    assert abs(float(square.mean()) - (exact + even) / 2) < 4 * error
-    assert abs(even - exact) > 16 * error  # all three are far apart
-
-
 def gaussian_buffer(scale: float, n: int, seed: int) -> Buffer:
     """Samples of a wider normal distribution, with energies of the standard one."""
     x = scale * torch.randn(n, 1, generator=generator(seed, "buffer"), dtype=torch.float64)

@@ -88,13 +88,11 @@ class Lesson(NamedTuple):
         x: ``(n, *event)``.
         energy: −log q' up to one constant, ``(n,)``.
         weights: with mean 1, ``(n,)``.
-        even: mean weight of the buffer that a sample is of, ``(n,)``.
     """
 
     x: Tensor
     energy: Tensor
     weights: Tensor
-    even: Tensor
 
     @property
     def effective(self) -> float:
@@ -167,7 +165,6 @@ def combine(buffers: Sequence[Weighed], waypoint: Waypoint) -> Lesson:
     parts = []
     for part in buffers:
         share = torch.softmax(part.log_weight(waypoint), dim=0)
-        weights = share / share.square().sum()
-        parts.append((part.buffer.x, -part.log_density(waypoint), weights, weights.mean().expand_as(weights)))
-    x, energy, weights, even = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Lesson(x, energy, weights / weights.mean(), even / weights.mean())
+        parts.append((part.buffer.x, -part.log_density(waypoint), share / share.square().sum()))
+    x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
+    return Lesson(x, energy, weights / weights.mean())

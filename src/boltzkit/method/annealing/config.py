@@ -60,10 +60,6 @@ class AnnealingConfig(Config):
     resampled: bool = True
     """Draw batches by weight instead of weighting what is drawn: where few samples carry the weight, a batch of equal
     ones tells more."""
-    even: float = Field(0.0, ge=0, lt=1)
-    """Share of what is drawn that is drawn from buffers evenly, whatever its weight. The dispersion takes all alike, the
-    data term by weights that undo it. Where the flow is poor, one sample of a place may have the weight of all: this
-    way the others teach too."""
     held_out: float = Field(0.1, ge=0, lt=1)
     """Share of each buffer that is not learned from, and tells memory from learning."""
 

@@ -84,24 +84,17 @@ class AnnealedBatches(Memory):
             self._order = self._draw_order(learned, generator(self.seed, f"order of stage {stage}", epoch))
         chosen = learned.part(self._order[position * size : (position + 1) * size])
         parameter = next(self.flow.parameters())
-        x, energy, weights, even = (values.to(parameter) for values in chosen)
-        if not self.config.resampled:
-            return Batch(x, energy, weights=weights)
-        undo = None if self.config.even == 0 else weights / self._chance(weights, even)
-        return Batch(x, energy, data_weights=undo)
-
-    def _chance(self, weights: Tensor, even: Tensor) -> Tensor:
-        """Return how often samples are drawn, 1 on the average."""
-        return (1 - self.config.even) * weights + self.config.even * even
+        x, energy, weights = (values.to(parameter) for values in chosen)
+        return Batch(x, energy, weights=None if self.config.resampled else weights)
 
     def _draw_order(self, learned: Lesson, own: torch.Generator) -> Tensor:
         """Return the samples of one pass in their order: each once, or as often as its weight says."""
         order = torch.randperm(len(learned.energy), generator=own)
         if not self.config.resampled:
             return order
-        # Systematic: a sample with 2.3 times the mean chance comes two or three times.
-        ends = self._chance(learned.weights, learned.even).cumsum(0)
-        ends, n = ends / ends[-1], len(order)
+        # Systematic: a sample with 2.3 times the mean weight comes two or three times.
+        ends = learned.weights.cumsum(0) / learned.weights.sum()
+        n = len(order)
         places = (
             torch.arange(n, dtype=torch.float64) + torch.rand((), generator=own, dtype=torch.float64)
         ) / n
