@@ -20,6 +20,7 @@ from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, hash_of, molecule_of
 from boltzkit.method.validation import Validation
 from boltzkit.objective import Objective
+from boltzkit.randomness import generator
 from boltzkit.ranks import by_first_rank, is_first_rank
 from boltzkit.training import (
     LearnedCentre,
@@ -115,6 +116,9 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
         assert isinstance(config.target, MoleculeConfig), "only molecules have internal coordinates"
         positions = molecule_of(config.target).positions
         start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
+        if annealing.conformers:
+            own = generator(seed, "conformers")
+            start = start.relaxed(coordinates, problem.target, annealing.conformers, annealing.warmth, own)
         first = harmonic_pretraining(problem, start, batch, seed)
     else:
         first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)

@@ -57,6 +57,45 @@ def test_torsions_about_bonds_turn_freely(molecule, coordinates):
     assert spread[start.stiff].max() < 0.2
 
 
+@pytest.fixture(scope="module")
+def relaxed(molecule, coordinates):
+    """A start before and after its conformers were relaxed, and what that cost."""
+    target = molecule.energy(300.0)
+    start = HarmonicStart.of(coordinates, target, molecule.positions, 2.0)
+    before = target.evaluations
+    after = start.relaxed(coordinates, target, 500, 2.0, generator(0, "conformers"))
+    return start, after, target.evaluations - before
+
+
+def test_relaxed_conformers_lie_lower_in_all_basins(molecule, coordinates, relaxed):
+    start, after, cost = relaxed
+    assert cost == 3 * 500
+    assert after.shares.sum() == pytest.approx(1.0)
+    target = molecule.energy(300.0)
+    phi = coordinates.labels.index("φ ALA2")
+    medians = {}
+    for name, one in (("reference", start), ("relaxed", after)):
+        y = one.sample(4000, generator(1, "samples"))
+        assert ((y >= 0) & (y <= 1)).all()
+        x, log_det = coordinates.transform(y)
+        potential = target(x).double() - log_det
+        for basin in (y[:, phi] < 0.5, y[:, phi] >= 0.5):
+            medians.setdefault(name, []).append(float(potential[basin].median()))
+    for unrelaxed, found in zip(medians["reference"], medians["relaxed"], strict=True):
+        assert found < unrelaxed - 20  # in units of kT
+
+
+def test_conformers_without_an_energy_are_left_out(molecule, coordinates, relaxed):
+    start, after, _ = relaxed
+    target = molecule.energy(300.0)
+    energy = target._energy
+    target._energy = lambda x: torch.where(torch.arange(len(x)) % 2 == 0, torch.nan, energy(x))
+    some = start.relaxed(coordinates, target, 500, 2.0, generator(0, "conformers"))
+    assert torch.equal(some.conformers, after.conformers[1::2])
+    target._energy = lambda x: energy(x) + torch.inf
+    assert start.relaxed(coordinates, target, 500, 2.0, generator(0, "conformers")) is start
+
+
 def config(**changes) -> RunConfig:
     annealing = AnnealingConfig(stages=2, evaluations=400, pretraining=3, start="harmonic")
     return RunConfig(
@@ -67,12 +106,15 @@ def config(**changes) -> RunConfig:
     ).model_copy(update=changes)
 
 
-def test_a_run_starts_from_it_within_its_budget(tmp_path):
-    model, _ = fit(config(), tmp_path / "run")
+@pytest.mark.parametrize("conformers", [0, 40])
+def test_a_run_starts_from_it_within_its_budget(tmp_path, conformers):
+    settings = config()
+    annealing = settings.annealing.model_copy(update={"conformers": conformers})
+    model, _ = fit(settings.model_copy(update={"annealing": annealing}), tmp_path / "run")
     first, last = (
         RunFolder(folder).metrics() for folder in (tmp_path / "run" / "pretraining", tmp_path / "run")
     )
-    assert [line["evaluations"] for line in first] == [120] * 3
+    assert [line["evaluations"] for line in first] == [120 + 3 * conformers] * 3
     assert last[-1]["evaluations"] == 400
     assert model.step == 4
 

@@ -7,7 +7,10 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from boltzkit.config import Config
 
-__all__ = ["AnnealingConfig"]
+__all__ = ["NEWTON_STEPS", "AnnealingConfig"]
+
+NEWTON_STEPS = 3
+"""By which the bonds and angles of a conformer are relaxed, at an evaluation each."""
 
 
 class AnnealingConfig(Config):
@@ -23,6 +26,9 @@ class AnnealingConfig(Config):
     coordinate in all."""
     warmth: PositiveFloat = 1.5
     """Temperature of the harmonic start's fluctuations, in units of the target's."""
+    conformers: NonNegativeInt = 0
+    """Of the harmonic start: random conformers whose bonds and angles are relaxed first, for three evaluations each, so
+    that basins other than that of the minimised structure start with angles of their own."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
@@ -67,7 +73,7 @@ class AnnealingConfig(Config):
         """Return the energy evaluations before the first stage."""
         if not self.pretraining:
             return 0
-        return 2 * dim if self.start == "harmonic" else self.pretraining * batch
+        return 2 * dim + NEWTON_STEPS * self.conformers if self.start == "harmonic" else self.pretraining * batch
 
     def stage_evaluations(self, total: int) -> list[int]:
         """Return at how many of a total of evaluations each stage begins, and the total at the end.
