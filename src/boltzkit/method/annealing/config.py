@@ -73,7 +73,9 @@ class AnnealingConfig(Config):
         """Return the energy evaluations before the first stage."""
         if not self.pretraining:
             return 0
-        return 2 * dim + NEWTON_STEPS * self.conformers if self.start == "harmonic" else self.pretraining * batch
+        return (
+            2 * dim + NEWTON_STEPS * self.conformers if self.start == "harmonic" else self.pretraining * batch
+        )
 
     def stage_evaluations(self, total: int) -> list[int]:
         """Return at how many of a total of evaluations each stage begins, and the total at the end.
