@@ -116,9 +116,9 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
         assert isinstance(config.target, MoleculeConfig), "only molecules have internal coordinates"
         positions = molecule_of(config.target).positions
         start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
-        if annealing.conformers:
+        if n := annealing.conformers():
             own = generator(seed, "conformers")
-            start = start.relaxed(coordinates, problem.target, annealing.conformers, annealing.warmth, own)
+            start = start.relaxed(coordinates, problem.target, n, annealing.warmth, own)
         first = harmonic_pretraining(problem, start, batch, seed)
     else:
         first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)

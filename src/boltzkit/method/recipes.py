@@ -171,11 +171,11 @@ def cartesian_paper() -> RunConfig:
 
 
 def cmt() -> RunConfig:
-    """Learn a molecule (target.molecule) from its energy alone: constrained mass transport with LDR-L1."""
+    """Learn a molecule (target.molecule) from its energy alone: constrained mass transport with LDR-L2."""
     return RunConfig(
         target=MoleculeConfig(molecule="alanine-dipeptide"),
         flow=SPLINE_PRESETS["laptop"],
-        objective=ObjectiveConfig(dispersion="l1", data_weight=0.3),
+        objective=ObjectiveConfig(dispersion="l2", data_weight=0.3),
         annealing=AnnealingConfig(
             stages=24,
             growth=5,
@@ -183,11 +183,12 @@ def cmt() -> RunConfig:
             reuse=12,
             effective=4_000,
             path="geometric",
-            pretraining=400,
+            pretraining=800,
             start="harmonic",
             warmth=2.0,
+            relaxation=0.015,
         ),
-        training=_annealed_training(steps=16_000).model_copy(update={"learning_rate": 1e-3}),
+        training=_annealed_training(steps=12_000).model_copy(update={"learning_rate": 1e-3}),
         evaluation=EvaluationConfig(samples=1_000_000),
     )
 

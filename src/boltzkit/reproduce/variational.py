@@ -45,6 +45,7 @@ _PUBLISHED_PATH = (
     "annealing.path=tempered",
     "annealing.start=reverse_kl",
     "annealing.pretraining=0",
+    "annealing.relaxation=0",
     "annealing.reuse=1",
     "annealing.growth=1",
     "annealing.first_steps=null",
@@ -182,6 +183,12 @@ def _paper_steps(budget: int) -> tuple[str, ...]:
     return (f"training.steps={min(400_000, 400_000 * budget // 10_000_000)}",)
 
 
+def _laptop_steps(budget: int) -> tuple[str, ...]:
+    """Return fewer steps for fewer evaluations, which would be learned by heart; other recipes have their own."""
+    steps = {100_000: 5_000, 300_000: 8_000}.get(budget)
+    return () if steps is None else (f"training.steps={steps}",)
+
+
 _SMOKE = VariationalScale(
     {3_000: ("cmt", "cmt-published-ldr-l1")},
     seeds=(0, 1),
@@ -201,8 +208,8 @@ _SMOKE = VariationalScale(
 )
 _DIPEPTIDE = VariationalScale(
     {
-        100_000: ("cmt", "cmt-ldr-l1"),
-        300_000: ("cmt", "cmt-ldr-l1"),
+        100_000: ("cmt", "cmt-ldr-l2"),
+        300_000: ("cmt", "cmt-ldr-l2"),
         1_000_000: (
             "cmt",
             "cmt-ldr-l2",
@@ -216,6 +223,8 @@ _DIPEPTIDE = VariationalScale(
     },
     seeds=(10, 11),
     evaluation=_judged(1_000_000, 200_000),
+    by_budget=_laptop_steps,
+    single=("cmt-ldr-l1", "cmt-published", "cmt-published-ldr-l1", "only-ldr-l1"),
 )
 _HEXAPEPTIDE = VariationalScale(
     {4_000_000: ("cmt-ldr-l1",)},
@@ -226,10 +235,13 @@ _HEXAPEPTIDE = VariationalScale(
 
 
 def _published(budgets: Mapping[int, tuple[str, ...]]) -> VariationalScale:
-    rates = (3.2e-5, 1e-4, 3.2e-4)
-    recipes = {"cmt": "cmt-paper"}
     return VariationalScale(
-        budgets, (10, 11, 12, 13), _judged(10_000_000, 10_000_000), (), _paper_steps, rates, recipes
+        budgets,
+        seeds=(10, 11, 12, 13),
+        evaluation=_judged(10_000_000, 10_000_000),
+        by_budget=_paper_steps,
+        rates=(3.2e-5, 1e-4, 3.2e-4),
+        recipes={"cmt": "cmt-paper"},
     )
 
 

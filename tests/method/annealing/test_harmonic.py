@@ -106,15 +106,15 @@ def config(**changes) -> RunConfig:
     ).model_copy(update=changes)
 
 
-@pytest.mark.parametrize("conformers", [0, 40])
-def test_a_run_starts_from_it_within_its_budget(tmp_path, conformers):
+@pytest.mark.parametrize(("relaxation", "spent"), [(0.0, 120), (0.3, 240)])
+def test_a_run_starts_from_it_within_its_budget(tmp_path, relaxation, spent):
     settings = config()
-    annealing = settings.annealing.model_copy(update={"conformers": conformers})
+    annealing = settings.annealing.model_copy(update={"relaxation": relaxation})
     model, _ = fit(settings.model_copy(update={"annealing": annealing}), tmp_path / "run")
     first, last = (
         RunFolder(folder).metrics() for folder in (tmp_path / "run" / "pretraining", tmp_path / "run")
     )
-    assert [line["evaluations"] for line in first] == [120 + 3 * conformers] * 3
+    assert [line["evaluations"] for line in first] == [spent] * 3
     assert last[-1]["evaluations"] == 400
     assert model.step == 4
 

@@ -26,9 +26,9 @@ class AnnealingConfig(Config):
     coordinate in all."""
     warmth: PositiveFloat = 1.5
     """Temperature of the harmonic start's fluctuations, in units of the target's."""
-    conformers: NonNegativeInt = 0
-    """Of the harmonic start: random conformers whose bonds and angles are relaxed first, for three evaluations each, so
-    that basins other than that of the minimised structure start with angles of their own."""
+    relaxation: float = Field(0.0, ge=0, lt=1)
+    """Share of the evaluations by which the harmonic start relaxes bonds and angles of random conformers, three each, so
+    that basins other than that of the minimised structure begin with angles of their own."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
@@ -74,8 +74,18 @@ class AnnealingConfig(Config):
         if not self.pretraining:
             return 0
         return (
-            2 * dim + NEWTON_STEPS * self.conformers if self.start == "harmonic" else self.pretraining * batch
+            2 * dim + NEWTON_STEPS * self.conformers()
+            if self.start == "harmonic"
+            else self.pretraining * batch
         )
+
+    def conformers(self) -> int:
+        """Return how many conformers the harmonic start relaxes.
+
+        >>> AnnealingConfig(evaluations=1_000_000, relaxation=0.015).conformers()
+        5000
+        """
+        return round(self.relaxation * self.evaluations) // NEWTON_STEPS
 
     def stage_evaluations(self, total: int) -> list[int]:
         """Return at how many of a total of evaluations each stage begins, and the total at the end.
