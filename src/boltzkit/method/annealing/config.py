@@ -27,8 +27,8 @@ class AnnealingConfig(Config):
     warmth: PositiveFloat = 1.5
     """Temperature of the harmonic start's fluctuations, in units of the target's."""
     relaxation: float = Field(0.0, ge=0, lt=1)
-    """Share of the evaluations by which the harmonic start relaxes bonds and angles of random conformers, three each, so
-    that basins other than that of the minimised structure begin with angles of their own."""
+    """Share of the evaluations by which the harmonic start relaxes bonds and angles of random conformers, three each,
+    so that basins other than that of the minimised structure begin with angles of their own."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
