@@ -223,7 +223,9 @@ def fitted(config: RunConfig, seconds: float, step: float) -> RunConfig:
     if config.importance is not None:
         update["importance"] = config.importance.model_copy(update={"steps": steps})
     if config.annealing is not None:
-        update["annealing"] = config.annealing.model_copy(update={"stages": min(40, max(4, steps // 100))})
+        before = min(config.annealing.pretraining, max(100, steps // 8))
+        stages = min(40, max(4, steps // 100))
+        update["annealing"] = config.annealing.model_copy(update={"stages": stages, "pretraining": before})
     return config.model_copy(update=update)
 
 

@@ -115,7 +115,7 @@ class AnnealingConfig(Config):
     def _first_length(self, growth: float) -> float:
         """Return the share of the whole that the first stage has."""
         ratio = growth ** (1 / max(1, self.stages - 1))
-        return 1 / sum(ratio**stage for stage in range(self.stages))
+        return 1 / float(sum(ratio**stage for stage in range(self.stages)))
 
     def _starts(self, total: int, growth: float) -> list[int]:
         ratio = growth ** (1 / max(1, self.stages - 1))
