@@ -24,13 +24,10 @@ def draw_by_size(ax: Axes, series: Sequence[Series], ylabel: str, xlabel: str = 
     for index, line in enumerate(series):
         colour = f"C{index}"
         # A little apart on the logarithmic axis, so that error bars do not hide each other.
-        x = [size * 1.04 ** (index - (len(series) - 1) / 2) for size in line.sizes]
+        apart = 1.04 ** (index - (len(series) - 1) / 2)
+        x = [size * apart for size in line.sizes]
         ax.errorbar(x, line.means, line.spreads, color=colour, marker="o", ms=5, capsize=3, label=line.label)
-        known = [
-            (xi, line.reference[size])
-            for xi, size in zip(x, line.sizes, strict=True)
-            if size in line.reference
-        ]
+        known = [(size * apart, value) for size, value in line.reference.items()]
         if known:
             ax.plot(*zip(*known, strict=True), "D", mfc="none", color=colour, ms=8)
     if any(line.reference for line in series):

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from boltzkit.report import Series, draw_by_size
 from boltzkit.reproduce.experiment import Drawing, Found, Picture
-from boltzkit.reproduce.table import Column
+from boltzkit.reproduce.table import Column, Row
 
 __all__ = ["by_data_weight", "by_method", "by_size", "colours"]
 
@@ -19,9 +19,19 @@ def colours(found: Sequence[Found]) -> dict[str, str]:
 
 
 def by_size(
-    columns: Sequence[Column], keys: Sequence[str], what: str = "the number of training samples"
+    columns: Sequence[Column],
+    keys: Sequence[str],
+    what: str = "the number of training samples",
+    published: Sequence[Row] = (),
 ) -> Drawing:
-    """Draw metrics against a number that blocks are named by, the published values as open diamonds."""
+    """Draw metrics against a number that blocks are named by, the published values as open diamonds.
+
+    Args:
+        columns: of the table.
+        keys: of those to draw.
+        what: the number.
+        published: rows of the paper beside those that were run, drawn where their label is one of these.
+    """
     chosen = [column for column in columns if column.key in keys]
 
     def draw(found: Sequence[Found]) -> Picture | None:
@@ -30,11 +40,15 @@ def by_size(
         figure = Figure(figsize=(6.2 * len(chosen), 4.2), layout="constrained")
         for ax, column in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
             draw_by_size(
-                ax, _series(found, column), _plain(column.title), what.removeprefix("the number of ")
+                ax,
+                _series(found, column, published),
+                _plain(column.title),
+                what.removeprefix("the number of "),
             )
         drawn = " and ".join(_plain(column.title) for column in chosen)
         name = "ess.png" if list(keys) == ["ess"] else "by_size.png"
-        marked = "; open diamonds: published values" if any(one.row.paper for one in found) else ""
+        papers = [*(one.row for one in found), *published]
+        marked = "; open diamonds: published values" if any(row.paper for row in papers) else ""
         return Picture(name, figure, f"{drawn} against {what}{marked}.")
 
     return draw
@@ -72,10 +86,11 @@ def by_data_weight(columns: Sequence[Column], keys: Sequence[str]) -> Drawing:
     return draw
 
 
-def _series(found: Sequence[Found], column: Column) -> list[Series]:
+def _series(found: Sequence[Found], column: Column, published: Sequence[Row]) -> list[Series]:
     series = []
     for label in colours(found):
         rows = [one.row for one in found if one.row.label == label and column.key in one.row.values]
+        papers = [*rows, *(row for row in published if row.label == label)]
         values = [[column.scale * v for v in row.values[column.key]] for row in rows]
         series.append(
             Series(
@@ -83,7 +98,7 @@ def _series(found: Sequence[Found], column: Column) -> list[Series]:
                 [int(row.group) for row in rows],
                 [statistics.fmean(v) for v in values],
                 [_spread(v) for v in values],
-                {int(row.group): row.paper[column.key][0] for row in rows if column.key in row.paper},
+                {int(row.group): row.paper[column.key][0] for row in papers if column.key in row.paper},
             )
         )
     return series

@@ -20,8 +20,9 @@ _EXPLANATION = (
     "No row has seen data in training: each learned from so many energy evaluations, kept to the unit; data serve for "
     "validation curves and the tests. 'published settings': a path as the paper's, from the untrained flow down a "
     "temperature ladder, each stage learned from its own weighted buffer; flow, steps and stages are those of the "
-    "other rows. These start from the harmonic expansion about the minimised structure, learn again from earlier "
-    "buffers by weight, and go as far in a stage as the effective number of their samples allows. "
+    "other rows. These start from the harmonic expansion about the minimised structure, with the angles of random "
+    "conformers relaxed, learn again from earlier buffers by weight, and go as far in a stage as the effective number "
+    "of their samples allows; a row that says more after its method's name lacks one of these. "
 )
 
 
@@ -53,6 +54,18 @@ _PUBLISHED_PATH = (
     "annealing.resampled=false",
 )
 """CMT as published, but for the number of stages, which the scale says."""
+_WITHOUT = {
+    "one-structure": ("without relaxed conformers", ("annealing.relaxation=0",)),
+    "no-start": (
+        "from the untrained flow",
+        ("annealing.start=reverse_kl", "annealing.pretraining=0", "annealing.relaxation=0"),
+    ),
+    "own-buffer": ("each stage from its own buffer", ("annealing.reuse=1",)),
+    "trust": ("within the trust region alone", ("annealing.effective=null",)),
+    "weighted": ("weights instead of draws by weight", ("annealing.resampled=false",)),
+    "even-steps": ("stages of equal length", ("annealing.first_steps=null", "annealing.growth=1")),
+}
+"""What is ours in the path, each taken away."""
 _METHODS = {
     "cmt": _Row("CMT", "cmt", _PLAIN),
     "cmt-ldr-l2": _Row("CMT + LDR-L2", "cmt", _with("l2")),
@@ -64,6 +77,10 @@ _METHODS = {
     "ta-bg-ldr-l1": _Row("TA-BG + LDR-L1", "ta-bg", _with("l1")),
     "fab": _Row("FAB", "fab", _PLAIN),
     "fab-ldr-l1": _Row("FAB + LDR-L1", "fab", _with("l1")),
+    **{
+        f"cmt-ldr-l2-{key}": _Row(f"CMT + LDR-L2, {words}", "cmt", (*_with("l2"), *changes))
+        for key, (words, changes) in _WITHOUT.items()
+    },
 }
 
 
@@ -134,7 +151,7 @@ def plan_variational(
         _EXPLANATION + EXPLANATION,
         gain,
         (
-            by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations"),
+            by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations", elsewhere),
             by_method(COLUMNS, ("nll", "ess")),
             validation_curves,
             ramachandran,
@@ -206,10 +223,11 @@ _SMOKE = VariationalScale(
         "data.validation_samples=60",
     ),
 )
+_TAKEN_AWAY = tuple(f"cmt-ldr-l2-{key}" for key in _WITHOUT)
 _DIPEPTIDE = VariationalScale(
     {
         100_000: ("cmt", "cmt-ldr-l2"),
-        300_000: ("cmt", "cmt-ldr-l2"),
+        300_000: ("cmt", "cmt-ldr-l2", *_TAKEN_AWAY),
         1_000_000: (
             "cmt",
             "cmt-ldr-l2",
@@ -224,7 +242,7 @@ _DIPEPTIDE = VariationalScale(
     seeds=(10, 11),
     evaluation=_judged(1_000_000, 200_000),
     by_budget=_laptop_steps,
-    single=("cmt-ldr-l1", "cmt-published", "cmt-published-ldr-l1", "only-ldr-l1"),
+    single=("cmt-ldr-l1", "cmt-published", "cmt-published-ldr-l1", "only-ldr-l1", *_TAKEN_AWAY),
 )
 _HEXAPEPTIDE = VariationalScale(
     {4_000_000: ("cmt-ldr-l1",)},
