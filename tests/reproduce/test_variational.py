@@ -37,7 +37,8 @@ def test_the_paper_scale_is_the_papers(monkeypatch):
     rows = planned(VARIATIONAL_STUDIES["aldp-variational"], "paper", monkeypatch)
     by_key = {row.cell.key: row for row in rows}
     for budget, steps in ((1_000_000, 40_000), (10_000_000, 400_000), (100_000_000, 400_000)):
-        config = by_key[f"{budget}-cmt-ldr-l1"].cell.config
+        config, plain = (by_key[f"{budget}-{key}"].cell.config for key in ("cmt-ldr-l1", "cmt"))
+        assert plain.model_copy(update={"objective": config.objective}) == config
         assert (config.training.steps, config.annealing.stages, config.annealing.trust) == (steps, 200, 0.3)
         assert (config.training.batch, config.training.clip, config.training.warm_up) == (1000, 100.0, 1000)
         assert (config.annealing.reuse, config.annealing.pretraining, config.annealing.path) == (
