@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["EXHIBITS", "EXPERIMENT_SECTIONS", "Exhibit", "ExperimentSection", "Single"]
+__all__ = ["EXHIBITS", "EXPERIMENT_SECTIONS", "Exhibit", "ExperimentSection"]
 
 
 @dataclass(frozen=True)
@@ -66,32 +66,15 @@ EXHIBITS: tuple[Exhibit, ...] = (
 
 
 @dataclass(frozen=True)
-class Single:
-    """A run that was made by itself, outside of the experiment whose table it stands in.
-
-    Args:
-        metrics: file below the results.
-        group: block of the table.
-        label: what it is.
-    """
-
-    metrics: str
-    group: str
-    label: str
-
-
-@dataclass(frozen=True)
 class ExperimentSection:
     """An experiment with the data it takes.
 
     Args:
         data: name of the molecule whose dataset it takes, None where it draws its own samples.
-        singles: runs outside of it.
         remark: a sentence on the published side.
     """
 
     data: str | None = None
-    singles: tuple[Single, ...] = ()
     remark: str = ""
 
 
@@ -111,8 +94,7 @@ EXPERIMENT_SECTIONS: dict[str, ExperimentSection] = {
     "aldp-biased": ExperimentSection(_DIPEPTIDE),
     "aldp-variational": ExperimentSection(
         _DIPEPTIDE,
-        (Single("alanine-dipeptide-cmt/metrics.json", "1000000, one run", "CMT + LDR-L1, untuned"),),
-        "Of 10⁶ evaluations the paper prints an ESS alone, and no spread; the rest of Figure 8 is drawn.",
+        remark="Of 10⁶ evaluations the paper prints an ESS alone, and no spread; the rest of Figure 8 is drawn.",
     ),
     "hexa-variational": ExperimentSection(_HEXAPEPTIDE),
     "known-answers": ExperimentSection(remark="Targets whose log Z and modes are known."),

@@ -13,8 +13,7 @@ from boltzkit.reproduce.exhibits import EXHIBITS, EXPERIMENT_SECTIONS, Experimen
 from boltzkit.reproduce.experiment import Experiment
 from boltzkit.reproduce.published import FLOWS, SYSTEMS, TRAINING_TIMES
 from boltzkit.reproduce.study import UNREAD
-from boltzkit.reproduce.table import Row, read_values, to_markdown
-from boltzkit.storage import read_json
+from boltzkit.reproduce.table import Row, to_markdown
 
 __all__ = ["overview"]
 
@@ -68,7 +67,6 @@ class _Experiment:
     ran: bool
     plan: Experiment
     evidence: Evidence
-    singles: tuple[Row, ...]
 
     @property
     def command(self) -> str:
@@ -80,22 +78,12 @@ class _Experiment:
     def status(self) -> str:
         """How far it is, in a few words."""
         done, all_rows = len(self.evidence.results), len(self.evidence.rows)
-        if done:
-            return f"{done} of {all_rows} rows, scale {self.scale}"
-        return "single runs" if self.singles else "not run yet"
-
-    def without_bold_singles(self, table: str) -> str:
-        """Return a table in which single runs are not bold: nothing was tested."""
-        labels = [f"| {row.label} |" for row in self.singles]
-        lines = table.split("\n")
-        return "\n".join(
-            line.replace("**", "") if any(one in line for one in labels) else line for line in lines
-        )
+        return f"{done} of {all_rows} rows, scale {self.scale}" if done else "not run yet"
 
     @property
     def rows(self) -> list[Row]:
         """Ours and the paper's, by size or budget; those of the paper's scale, where ours is another, apart."""
-        own = [*self.evidence.rows, *self.singles] if self.ran else [*self.singles]
+        own = self.evidence.rows if self.ran else ()
         theirs = [
             replace(row, group=f"{_grouped(row.group)}, published scale") for row in self.plan.published
         ]
@@ -122,13 +110,8 @@ class _Overview:
         found = scale_of(folder, entry.scales)
         scale = "laptop" if found is None else found
         plan = entry.plan(scale, UNREAD, "cpu", folder)
-        singles = tuple(
-            Row(one.group, one.label, read_values(plan.columns, [read_json(self.root / one.metrics)]), {})
-            for one in section.singles
-            if (self.root / one.metrics).is_file()
-        )
         evidence = gather(plan, folder)
-        return _Experiment(name, section, folder, scale, found is not None, plan, evidence, singles)
+        return _Experiment(name, section, folder, scale, found is not None, plan, evidence)
 
     def parts(self) -> Iterator[str]:
         yield _PREFACE
@@ -181,20 +164,11 @@ class _Overview:
             columns = [
                 c for c in one.plan.columns if any(c.key in row.values or c.key in row.paper for row in rows)
             ]
-            yield one.without_bold_singles(to_markdown(rows, columns, one.plan.group_title))
-        yield from self._single_notes(one)
+            yield to_markdown(rows, columns, one.plan.group_title)
         if evidence.results:
             yield from _pictures(one.folder)
         if note is not None:
             yield f"{note.reading}\n"
-
-    def _single_notes(self, one: _Experiment) -> Iterator[str]:
-        """Yield what the READMEs of single runs say, each once."""
-        for folder in dict.fromkeys(single.metrics.split("/")[0] for single in one.section.singles):
-            note = read_note(self.root / folder)
-            if note is not None:
-                yield f"Single runs, [{note.title}]({folder}): {note.reading}\n"
-                yield f"```bash\n{note.commands}\n```\n"
 
     def _flows(self) -> Iterator[str]:
         yield f"## {_TITLES['flows']}\n\nTable 5, Table 7 of the paper.\n"
@@ -237,7 +211,6 @@ class _Overview:
     def _others(self) -> Iterator[str]:
         """Yield every other folder with a README, so that none is forgotten."""
         used = {one.folder.name for one in self.experiments.values()} | {_FLOWS_FOLDER}
-        used |= {single.metrics.split("/")[0] for s in EXPERIMENT_SECTIONS.values() for single in s.singles}
         rest = sorted(path.name for path in self.root.iterdir() if path.is_dir() and path.name not in used)
         named = {name: note for name in rest if (note := read_note(self.root / name)) is not None}
         answering = {name for exhibit in EXHIBITS for name in exhibit.answered}
