@@ -130,8 +130,8 @@ class Objective:
             about = where.log_prob, where.energy, where.weights
             if centre is not None and step <= self.warm_up_steps:
                 # An untrained flow is millions of nats off, and the mean falls faster than a parameter could.
-                mean = self.dispersion.mean(*about).detach()
-                centre = None
+                centre = self.dispersion.mean(*about)
+                mean = centre.detach()
             dispersion = self.dispersion(*about, centre)
             ramp = warm_up(step, self.warm_up_steps)
             # At weight zero the term is left out, not multiplied: 0 · inf would be NaN.

@@ -105,8 +105,6 @@ class VariationalScale:
         by_budget: further settings by budget.
         by_row: settings of single rows, before those that make the row what it is.
         rates: learning rates to choose from by validation data; none takes the recipe's.
-        rungs: shares of the steps at which they are tried, as `TuneConfig.rungs`.
-        tuned: rows that choose; all by default.
         single: rows with the first seed alone.
         recipes: other recipes to take.
     """
@@ -118,8 +116,6 @@ class VariationalScale:
     by_budget: Callable[[int], tuple[str, ...]] = lambda budget: ()
     by_row: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rates: tuple[float, ...] = ()
-    rungs: tuple[float, ...] = (1.0,)
-    tuned: tuple[str, ...] | None = None
     single: tuple[str, ...] = ()
     recipes: Mapping[str, str] = field(default_factory=dict)
 
@@ -188,11 +184,9 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
     fitting = [change for change in changes if _fits(change, base)]
     config = base.with_overrides([f"{group}.evaluations={budget}", *fitting])
     tuning = None
-    if scale.rates and (scale.tuned is None or key in scale.tuned):
+    if scale.rates:
         weights = (config.objective.data_weight,)
-        tuning = TuneConfig(
-            learning_rates=scale.rates, data_weights=weights, seeds=(1_001,), rungs=scale.rungs
-        )
+        tuning = TuneConfig(learning_rates=scale.rates, data_weights=weights, seeds=(1_001,))
     seeds = scale.seeds[:1] if key in scale.single else scale.seeds
     return Cell(f"{budget}-{key}", f"{budget} {row.label}", config, seeds, tuning, keep=True)
 
