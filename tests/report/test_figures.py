@@ -96,7 +96,7 @@ def test_edges_surround_their_centres():
 def test_series_show_means_and_reference_values(figure):
     ax = figure.subplots()
     series = [
-        Series("a", [500, 1000], [80.0, 90.0], [1.0, 2.0], {500: 77.0}),
+        Series("a", [500, 1000], [80.0, 90.0], [1.0, 2.0], {500: 77.0, 9000: 99.0}),
         Series("b", [500, 1000], [95.0, 97.0], [0.0, 0.0], {}),
     ]
     draw_by_size(ax, series, "ESS / %")
@@ -107,7 +107,7 @@ def test_series_show_means_and_reference_values(figure):
     assert [80.0, 90.0] in drawn
     assert [95.0, 97.0] in drawn
     diamonds = [line.get_ydata().tolist() for line in ax.lines if line.get_marker() == "D"]
-    assert diamonds == [[77.0], []]
+    assert diamonds == [[77.0, 99.0], []]  # also at a size that was not run here
     # Error bars of different series stand apart, each near its size.
     x = [line.get_xdata() for line in ax.lines if line.get_marker() == "o"]
     assert x[0][0] < 500 < x[1][0]

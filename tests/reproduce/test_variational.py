@@ -8,7 +8,11 @@ from boltzkit.method import RunConfig
 from boltzkit.method.fit import check_config
 from boltzkit.reproduce import EXPERIMENTS, variational
 from boltzkit.reproduce.cell import run_cell
+from boltzkit.reproduce.experiment import Found
+from boltzkit.reproduce.figures import by_size
 from boltzkit.reproduce.published import VARIATIONAL
+from boltzkit.reproduce.study import COLUMNS
+from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
 
 
@@ -68,3 +72,20 @@ def test_a_row_runs_within_its_budget(data, tmp_path):
     result = run_cell(rows[1].cell, tmp_path / "cells", lambda text: None)
     assert [run["seed"] for run in result["runs"]] == [0, 1]
     assert (tmp_path / "models" / rows[1].cell.key / "config.json").is_file()
+
+
+def test_the_figure_has_the_published_budgets_too():
+    def row(group, values, paper):
+        return Row(group, "CMT", values, paper)
+
+    found = [
+        Found(planned=None, row=row(str(budget), {"ess": [0.5, 0.7]}, {}), result={}, arrays=None)
+        for budget in (1_000, 3_000)
+    ]
+    published = (row("9000", {}, {"ess": (85.2, 0.5)}), Row("9000", "FAB", {}, {"ess": (94.9, 0.1)}))
+    picture = by_size(COLUMNS, ("ess",), "the number of energy evaluations", published)(found)
+    (ax,) = picture.figure.axes
+    diamonds = [line.get_ydata().tolist() for line in ax.lines if line.get_marker() == "D"]
+    assert diamonds == [[85.2], []]  # and not those of methods that have no line
+    assert "published" in picture.caption
+    assert "published" not in by_size(COLUMNS, ("ess",))(found).caption
