@@ -8,6 +8,7 @@ from boltzkit.flow.coupling import AffineCoupling
 from boltzkit.flow.flow import Flow, Samples
 from boltzkit.flow.hidden import hidden_weights
 from boltzkit.flow.realnvp import RealNVPConfig, build_realnvp
+from boltzkit.flow.short_products import short_gradients
 from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import (
     SPLINE_PRESETS,
@@ -46,6 +47,7 @@ __all__ = [
     "build_spline_flow",
     "build_tarflow",
     "hidden_weights",
+    "short_gradients",
     "torch_compiled",
     "unit_box_base",
 ]

@@ -24,6 +24,7 @@ class CouplingPlan(NamedTuple):
         n_bins: bins of each spline.
         n_linear: how many of the moved rows, the first ones, lie on the interval.
         inverse: move by the splines' roots.
+        short: multiply in bfloat16 for the gradients.
     """
 
     given: Given
@@ -32,6 +33,7 @@ class CouplingPlan(NamedTuple):
     n_bins: int
     n_linear: int
     inverse: bool
+    short: bool
 
     def splines(self, bias: Tensor) -> NativeSplines:
         """Return what the kernel needs; the network's last bias is added as it reads the parameters."""
@@ -85,7 +87,8 @@ class _Coupling(torch.autograd.Function):
             x, raw, splines, grad, grad_log, inverse=plan.inverse, out=by_rows, in_place=True
         )
         ctx.plan = None
-        by_h, by_weights, by_biases = layer_gradients(by_raw, seen, weights, [needs_rows, *needs_parameters])
+        needed = [needs_rows, *needs_parameters]
+        by_h, by_weights, by_biases = layer_gradients(by_raw, seen, weights, needed, plan.short)
         if by_h is not None:
             native_features_backward(plan.given, seen[0], by_h, grad, by_rows)
         return by_rows if needs_rows else None, None, *by_weights, *by_biases, by_bias

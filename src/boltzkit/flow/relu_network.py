@@ -29,12 +29,13 @@ class ReluNetwork(nn.Module):
 
     def __init__(self, n_in: int, n_out: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
+        self.short_gradients = False
         self.layers = nn.ModuleList(Linear(a, b) for a, b in pairwise((n_in, *hidden, n_out)))
 
     def forward(self, h: Tensor) -> Tensor:
         """Map features to results."""
         weights, biases = self.merged()
-        out: Tensor = _Layers.apply(h, *weights, *biases)  # type: ignore[no-untyped-call]
+        out: Tensor = _Layers.apply(h, self.short_gradients, *weights, *biases)  # type: ignore[no-untyped-call]
         return out
 
     def merged(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -70,7 +71,7 @@ def activations(h: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) 
 
 
 def layer_gradients(
-    grad: Tensor, seen: Sequence[Tensor], weights: Sequence[Tensor], needed: Sequence[bool]
+    grad: Tensor, seen: Sequence[Tensor], weights: Sequence[Tensor], needed: Sequence[bool], short: bool
 ) -> tuple[Tensor | None, list[Tensor | None], list[Tensor]]:
     """Carry a gradient in the results back through all layers.
 
@@ -79,29 +80,35 @@ def layer_gradients(
         seen: `activations` of the hidden layers.
         weights: of all layers.
         needed: whether the gradient is needed in the features, and in each of the weights.
+        short: multiply float32 in bfloat16.
 
     Returns:
         The gradients in the features, in the weights, and in the biases of the hidden layers.
     """
     by_weights: list[Tensor | None] = [None] * len(weights)
     by_biases: list[Tensor] = []
+    full = grad.dtype
+    factor = torch.bfloat16 if short and full == torch.float32 else full
     for i in reversed(range(len(weights))):
+        right = grad.to(factor)
         if needed[1 + i]:
-            by_weights[i] = grad @ seen[i].mT
+            by_weights[i] = (right @ seen[i].to(factor).mT).to(full)
+        if i > 0 or needed[0]:
+            grad = (weights[i].to(factor).mT @ right).to(full)
         if i > 0:
-            grad = weights[i].mT @ grad
             by_biases.insert(0, mask_and_sum(grad, seen[i]))
-    return weights[0].mT @ grad if needed[0] else None, by_weights, by_biases
+    return grad if needed[0] else None, by_weights, by_biases
 
 
 class _Layers(torch.autograd.Function):
     """Affine maps with a ReLU between each two, kept as activations and differentiated in place."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, h: Tensor, short: bool, *parameters: Tensor) -> Tensor:
         weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
         seen = activations(h, weights[:-1], biases[:-1])
         ctx.save_for_backward(*seen, *weights)
+        ctx.short = short
         return add_bias(weights[-1] @ seen[-1], biases[-1], relu=False)
 
     @staticmethod
@@ -109,5 +116,7 @@ class _Layers(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         n_layers = len(ctx.saved_tensors) // 2
         seen, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]
-        by_h, by_weights, by_biases = layer_gradients(grad, seen, weights, ctx.needs_input_grad)
-        return by_h, *by_weights, *by_biases, mask_and_sum(grad, None)
+        needs_h, _, *needs_parameters = ctx.needs_input_grad
+        needed = [needs_h, *needs_parameters]
+        by_h, by_weights, by_biases = layer_gradients(grad, seen, weights, needed, ctx.short)
+        return by_h, None, *by_weights, *by_biases, mask_and_sum(grad, None)

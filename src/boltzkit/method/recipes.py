@@ -240,6 +240,7 @@ def fab() -> RunConfig:
             weight_decay=1e-5,
             warm_up=200,
             clip=1000.0,
+            gradients="bfloat16",
             validate_every=200,
         ),
         evaluation=EvaluationConfig(samples=1_000_000),
@@ -255,6 +256,7 @@ def _annealed_training(steps: int) -> TrainingConfig:
         weight_decay=1e-5,
         warm_up=30,
         clip=100.0,
+        gradients="bfloat16",
         validate_every=250,
     )
 

@@ -206,7 +206,7 @@ def _paper_steps(budget: int) -> tuple[str, ...]:
 
 
 def _laptop_steps(budget: int) -> tuple[str, ...]:
-    """Return settings by budget: fewer steps on fewer evaluations, lest they be learned by heart, and bolder targets."""
+    """Return settings by budget: on fewer evaluations fewer steps, lest they be learned by heart, bolder targets."""
     known = {100_000: (5_000, 400), 300_000: (6_000, 1_200), 1_000_000: (18_000, 4_000)}
     if budget not in known:
         return ()

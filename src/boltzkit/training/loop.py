@@ -11,7 +11,7 @@ from torch import Tensor
 
 from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, TrainingFailed
-from boltzkit.flow import Flow, torch_compiled
+from boltzkit.flow import Flow, short_gradients, torch_compiled
 from boltzkit.interrupt import stop_requested
 from boltzkit.objective import Batch, ModelBatch, Objective, counted
 from boltzkit.ranks import (
@@ -92,7 +92,8 @@ def train(
         problem.target.evaluations = state.evaluations
     clock = _Clock()
     compiling = torch_compiled(problem.flow) if config.compile else nullcontext()
-    with stop_requested() as stopping, _products(config.products), compiling:
+    backward = short_gradients(problem.flow) if config.gradients == "bfloat16" else nullcontext()
+    with stop_requested() as stopping, _products(config.products), compiling, backward:
         while state.step < config.steps:
             with counted(problem.target):
                 reference = None if problem.reference is None else problem.reference(state.step)
