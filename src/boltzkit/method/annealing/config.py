@@ -58,6 +58,9 @@ class AnnealingConfig(Config):
     """How far above the lowest tenth of a buffer reduced energies count as they are; of what exceeds that, the path
     takes only the logarithm. Atoms that overlap are then driven apart in a few stages, whether their energy is a
     thousand or a billion. Weights of results never see it."""
+    averaged: bool = False
+    """Begin each stage with the average of the flow's parameters over about the last tenth of the stage before, which
+    draws better samples than the last of them, still shaken by its batch."""
     restarts: NonNegativeInt = 3
     """How often a stage that made the flow worse may be undone: the flow goes back to where the stage began and learns
     again from the samples that are there, under half the trust. Costs no evaluation."""

@@ -29,6 +29,8 @@ from boltzkit.training import Memory
 
 __all__ = ["AnnealedBatches"]
 
+_STEEPNESS = 10
+"""Of the average: the weight of a step grows with the ninth power of its number."""
 _LOOKED_AT = 10_000
 """Samples by which the flow is asked what it has lost."""
 
@@ -43,13 +45,22 @@ class AnnealedBatches(Memory):
         batch: samples per step.
         steps: of the whole training.
         seed: of buffers and orders.
+        gradients: label samples with the energy's gradient too.
     """
 
     def __init__(
-        self, flow: Flow, target: Target, config: AnnealingConfig, batch: int, steps: int, seed: int
+        self,
+        flow: Flow,
+        target: Target,
+        config: AnnealingConfig,
+        batch: int,
+        steps: int,
+        seed: int,
+        *,
+        gradients: bool = False,
     ) -> None:
         self.flow, self.target, self.config = flow, target, config
-        self.batch, self.seed = batch, seed
+        self.batch, self.seed, self.gradients = batch, seed, gradients
         self._first_steps = config.stage_steps(steps)[:-1]
         self._budget = config.evaluations - config.pretraining_cost(batch, flow.base.dim)
         shares = [after - before for before, after in pairwise(config.stage_evaluations(self._budget))]
@@ -68,6 +79,7 @@ class AnnealedBatches(Memory):
         self.waypoint = Waypoint(0.0, 1.0)
         self.restarts, self.lost = 0, 0.0
         self.start: dict[str, Tensor] = {}
+        self.average: list[Tensor] = []
         self.buffers: list[Buffer] = []
         self.lesson: Lesson | None = None
         self._order = torch.empty(0)
@@ -75,6 +87,8 @@ class AnnealedBatches(Memory):
     def __call__(self, step: int) -> Batch:
         """Return the batch of a step; the first one of a stage draws its buffer from the flow as it is."""
         stage = bisect_right(self._first_steps, step) - 1
+        if self.config.averaged and self.stage >= 0:
+            self._average(step - self._first_steps[self.stage])
         if stage != self.stage:
             self._begin(stage)
         learned, _ = self._split()
@@ -84,8 +98,18 @@ class AnnealedBatches(Memory):
             self._order = self._draw_order(learned, generator(self.seed, f"order of stage {stage}", epoch))
         chosen = learned.part(self._order[position * size : (position + 1) * size])
         parameter = next(self.flow.parameters())
-        x, energy, weights = (values.to(parameter) for values in chosen)
-        return Batch(x, energy, weights=None if self.config.resampled else weights)
+        gradient = None if chosen.gradient is None else chosen.gradient.to(parameter)
+        weights = None if self.config.resampled else chosen.weights.to(parameter)
+        return Batch(chosen.x.to(parameter), chosen.energy.to(parameter), gradient, weights)
+
+    @torch.no_grad()
+    def _average(self, taken: int) -> None:
+        """Add the flow after so many steps of a stage to the average; a polynomial one, with the last tenth in it."""
+        parameters = [parameter.detach() for parameter in self.flow.parameters()]
+        if not self.average:
+            self.average = [parameter.clone() for parameter in parameters]
+        else:
+            torch._foreach_lerp_(self.average, parameters, _STEEPNESS / (taken + _STEEPNESS - 1))
 
     def _draw_order(self, learned: Lesson, own: torch.Generator) -> Tensor:
         """Return the samples of one pass in their order: each once, or as often as its weight says."""
@@ -130,12 +154,16 @@ class AnnealedBatches(Memory):
             "signs": torch.tensor([self.restarts, self.lost], dtype=torch.float64),
         }
         content |= {f"start.{name}": value for name, value in self.start.items()}
+        content |= {f"average.{number}": value for number, value in enumerate(self.average)}
         for number, buffer in enumerate(self.buffers):
             content |= {
-                f"{number}.{name}": torch.as_tensor(value) for name, value in buffer._asdict().items()
+                f"{number}.{name}": torch.as_tensor(value)
+                for name, value in buffer._asdict().items()
+                if value is not None
             }
         if self.lesson is not None:
-            content |= {f"lesson.{name}": value for name, value in self.lesson._asdict().items()}
+            known = {name: value for name, value in self.lesson._asdict().items() if value is not None}
+            content |= {f"lesson.{name}": value for name, value in known.items()}
         return content
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -144,14 +172,22 @@ class AnnealedBatches(Memory):
         restarts, self.lost = tensors["signs"].tolist()
         self.restarts = int(restarts)
         self.start = {name[6:]: value for name, value in tensors.items() if name.startswith("start.")}
+        averaged = sum(name.startswith("average.") for name in tensors)
+        self.average = [tensors[f"average.{number}"] for number in range(averaged)]
         count = sum(name.endswith(".drawn") for name in tensors)
         self.buffers = [_stored_buffer(tensors, f"{number}.") for number in range(count)]
-        self.lesson = Lesson(*(tensors[f"lesson.{name}"] for name in Lesson._fields)) if count else None
+        lesson: dict[str, Any] = {name: tensors.get(f"lesson.{name}") for name in Lesson._fields}
+        self.lesson = Lesson(**lesson) if count else None
         self._order = torch.empty(0)
 
     def _begin(self, stage: int) -> None:
         starts = self.config.stage_evaluations(self._budget)
-        buffer = draw_buffer(self.flow, self.target, starts[stage + 1] - starts[stage], self.seed, stage)
+        if self.average:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self.flow.parameters()), self.average)
+            self.average = []
+        size = starts[stage + 1] - starts[stage]
+        buffer = draw_buffer(self.flow, self.target, size, self.seed, stage, gradients=self.gradients)
         if self.lesson is not None:
             chosen = torch.randperm(len(self.lesson.energy), generator=generator(self.seed, "lost", stage))
             some = self.lesson.part(chosen[:_LOOKED_AT])
@@ -196,7 +232,7 @@ class AnnealedBatches(Memory):
 
 
 def _stored_buffer(tensors: dict[str, Tensor], prefix: str) -> Buffer:
-    fields: dict[str, Any] = {name: tensors[prefix + name] for name in Buffer._fields}
+    fields: dict[str, Any] = {name: tensors.get(prefix + name) for name in Buffer._fields}
     return Buffer(**(fields | {"drawn": int(fields["drawn"])}))
 
 
