@@ -8,7 +8,6 @@ from torch import nn
 
 from boltzkit.coordinates import Bijection, InternalCoordinates, random_rotations
 from boltzkit.energy import GaussianMixture, Harmonic
-from boltzkit.errors import UserError
 from boltzkit.flow import (
     SPLINE_PRESETS,
     Chain,
@@ -23,9 +22,8 @@ from boltzkit.flow import (
     unit_box_base,
 )
 from boltzkit.molecule import find_molecule
-from boltzkit.objective import Batch, ForwardKL, LogDispersion, Objective, PathGradientForwardKL
+from boltzkit.objective import ForwardKL, PathGradientForwardKL
 from boltzkit.randomness import generator
-from boltzkit.training import backward_in_parts
 
 
 @pytest.fixture
@@ -247,21 +245,3 @@ def test_a_sample_outside_the_support_stays_alone(gaussian_flow):
     assert log_prob.isneginf().tolist() == [False, True]
     torch.testing.assert_close(loss, alone)
     torch.testing.assert_close(flat_gradient(loss, flow), flat_gradient(alone, flow))
-
-
-@pytest.mark.parametrize("parts", [1, 3])
-def test_a_batch_without_gradients_is_refused_or_learned_plainly(realnvp, parts):
-    x = torch.randn(12, 2, generator=generator(0, "x"), dtype=torch.float64)
-    batch = Batch(x, 0.5 * x.square().sum(-1))
-
-    def gradient(data):
-        realnvp.zero_grad()
-        backward_in_parts(realnvp, Objective(data, LogDispersion(p=2.0)), batch, parts, step=0)
-        return torch.cat([p.grad.flatten() for p in realnvp.parameters() if p.grad is not None])
-
-    torch.testing.assert_close(gradient(PathGradientForwardKL(where_known=True)), gradient(ForwardKL()))
-    with pytest.raises(UserError, match="needs energy gradients"):
-        gradient(PathGradientForwardKL())
-    # Control: with gradients it is another estimate.
-    batch = batch.replace(gradient=x)
-    assert not torch.allclose(gradient(PathGradientForwardKL(where_known=True)), gradient(ForwardKL()))

@@ -46,12 +46,6 @@ class Target(ABC):
         here = x.cpu() if x.device.type == "mps" else x
         return self(here.double()).cpu().double()
 
-    def label_with_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return energies and their gradients likewise; counted once."""
-        here = x.cpu() if x.device.type == "mps" else x
-        energy, gradient = self.energy_and_gradient(here.double())
-        return energy.cpu().double(), gradient.cpu().double()
-
     def count(self, x: Tensor) -> int:
         """Return how many configurations a batch holds, refusing a wrong event shape."""
         split = x.ndim - len(self.event_shape)

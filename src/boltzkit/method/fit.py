@@ -1,7 +1,6 @@
 """Training: one run in its folder, or several side by side as one batched model."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +19,7 @@ from boltzkit.method.refinement import Refinement, Tell, proposal_run
 from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, hash_of, molecule_of
 from boltzkit.method.validation import Validation
-from boltzkit.objective import Objective, PathGradientForwardKL
+from boltzkit.objective import Objective
 from boltzkit.randomness import generator
 from boltzkit.ranks import by_first_rank, is_first_rank
 from boltzkit.training import (
@@ -201,11 +200,8 @@ def build_problem(
         centre = LearnedCentre(flow.replicas).to(first.device)
     data_weights = torch.tensor([c.objective.data_weight for c in configs], device=first.device)
     dispersion_weights = torch.tensor([c.objective.dispersion_weight for c in configs], device=first.device)
-    data = kind.data_term()
-    if isinstance(data, PathGradientForwardKL) and first.annealing is not None:
-        data = replace(data, where_known=True)
     objective = Objective(
-        data,
+        kind.data_term(),
         kind.dispersion_term(),
         data_weights if batched else data_weights[0],
         dispersion_weights if batched else dispersion_weights[0],
@@ -259,8 +255,7 @@ def _check_buffers(config: RunConfig) -> None:
         return
     if config.annealing is not None and config.fab is not None:
         raise UserError("A run learns from one kind of buffer: set annealing or fab, and the other to null.")
-    known = ("forward_kl", "none", "path_gradient") if config.fab is None else ("forward_kl", "none")
-    if config.objective.data not in known:
+    if config.objective.data not in ("forward_kl", "none"):
         raise UserError(
             f"Buffers are learned by the forward KL, not {config.objective.data}: set objective.data."
         )

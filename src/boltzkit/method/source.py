@@ -49,8 +49,7 @@ def batch_source(
         drawn = resampled_data(importance, kept, first.importance.resampled, first.seed)
         return EpochBatches(drawn.to(first.device, torch.float32), size, seeds)
     if first.annealing is not None:
-        steps, gradients = first.training.steps, first.objective.data == "path_gradient"
-        return AnnealedBatches(flow, target, first.annealing, size, steps, first.seed, gradients=gradients)
+        return AnnealedBatches(flow, target, first.annealing, size, first.training.steps, first.seed)
     if first.fab is not None:
         return ReplayBatches(flow, target, first.fab, size, first.seed)
     if first.objective.data == "reverse_kl":

@@ -105,8 +105,6 @@ class Objective:
         """Return the batch with all that the loss takes from the flow: one number or two for each sample."""
         if not isinstance(self.data, PathGradientForwardKL):
             return batch.with_log_prob(flow)
-        if batch.gradient is None and self.data.where_known:
-            return batch.with_log_prob(flow)
         if batch.gradient is None:
             raise UserError("The path-gradient forward KL needs energy gradients with the data.")
         path, log_prob = self.data.per_sample(flow, batch.x, batch.gradient)
@@ -145,8 +143,7 @@ class Objective:
         if self.data is None:
             return None
         if isinstance(self.data, PathGradientForwardKL):
-            if batch.path is None:
-                return ForwardKL(self.data.total)(batch.log_prob, batch.weights)
+            assert batch.path is not None
             return self.data.combined(batch.path, batch.log_prob, batch.weights)
         if isinstance(self.data, ReverseKL):
             return self.data(batch.log_prob, batch.energy)

@@ -33,13 +33,8 @@ class PathGradientForwardKL:
 
     Positions may stand anywhere in space: where the flow puts a molecule elsewhere than the data do, as internal
     coordinates do, the gradient is turned into the flow's frame. This takes an energy that does not depend on it.
-
-    Args:
-        where_known: of a batch without gradients take the plain forward KL.
-        total: how sums over the batch are taken.
     """
 
-    where_known: bool = False
     total: Total = local_total
 
     def __call__(

@@ -96,6 +96,9 @@ EXPERIMENT_SECTIONS: dict[str, ExperimentSection] = {
         _DIPEPTIDE,
         remark="Of 10⁶ evaluations the paper prints an ESS alone, and no spread; the rest of Figure 8 is drawn.",
     ),
+    "ile-variational": ExperimentSection(
+        "ACE-ILE-NME", remark="Not in the paper: a side chain with torsions of its own."
+    ),
     "hexa-variational": ExperimentSection(_HEXAPEPTIDE),
     "known-answers": ExperimentSection(remark="Targets whose log Z and modes are known."),
     "aldp-cartesian": ExperimentSection("alanine-dipeptide-cartesian"),

@@ -135,7 +135,7 @@ def plan_variational(
     """Return the table of a study at a scale; the dataset judges and teaches nothing."""
     scale = study.scales[scale_name]
     path = checked_samples(study.molecule, data, 1, scale.evaluation.test_samples)
-    published = VARIATIONAL[study.molecule]
+    published = VARIATIONAL.get(study.molecule, {})
     at_paper = scale_name == "paper"
     rows = []
     for budget, keys in scale.budgets.items():
@@ -252,8 +252,14 @@ _DIPEPTIDE = VariationalScale(
     by_row={"cmt": _CAUTIOUS},
     single=_ABLATIONS,
 )
+_ISOLEUCINE = VariationalScale(
+    {1_000_000: ("cmt-ldr-l2",)},
+    seeds=(10,),
+    evaluation=_judged(1_000_000, 200_000),
+    by_budget=_laptop_steps,
+)
 _HEXAPEPTIDE = VariationalScale(
-    {4_000_000: ("cmt-ldr-l1",)},
+    {4_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(200_000, 20_000),
     changes=("annealing.stages=60", "training.steps=6000"),
@@ -284,6 +290,9 @@ VARIATIONAL_STUDIES: dict[str, VariationalStudy] = {
                 {b: _THREE for b in (1_000_000, 5_000_000, 10_000_000, 20_000_000, 100_000_000)}
             ),
         },
+    ),
+    "ile-variational": VariationalStudy(
+        "Isoleucine dipeptide without data", "ACE-ILE-NME", {"laptop": _ISOLEUCINE}
     ),
     "hexa-variational": VariationalStudy(
         "Alanine hexapeptide without data",

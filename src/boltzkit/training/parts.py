@@ -70,7 +70,7 @@ def backward_in_parts(
         return loss
     known = _drawn(flow, batch, parts) if isinstance(batch, ModelBatch) else _known(flow, batch, parts)
     beside = None if reference is None else _known(flow, reference, parts)
-    if isinstance(objective.data, PathGradientForwardKL) and known.gradient is not None:
+    if isinstance(objective.data, PathGradientForwardKL):
         assert known.log_prob is not None
         # Of the path only the derivative counts, which does not depend on its value: the force is for later.
         known = known.replace(path=torch.zeros_like(known.log_prob))

@@ -12,15 +12,7 @@ from boltzkit.errors import TrainingFailed, UserError
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, build_problem, fit, load
 from boltzkit.method.annealing import AnnealingConfig, Waypoint
-from boltzkit.method.annealing.buffer import (
-    Buffer,
-    Lesson,
-    Weighed,
-    combine,
-    draw_buffer,
-    effective,
-    furthest,
-)
+from boltzkit.method.annealing.buffer import Buffer, Lesson, Weighed, combine, effective, furthest
 from boltzkit.method.annealing.pretraining import Tempered
 from boltzkit.method.fit import check_config
 from boltzkit.randomness import generator
@@ -46,15 +38,9 @@ def config(*, stages: int = 5, evaluations: int = 2003, steps: int = 50, **chang
     )
 
 
-def by_path_gradients(settings: RunConfig) -> RunConfig:
-    return settings.with_overrides(["objective.data=path_gradient"])
-
-
-@pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize(("evaluations", "growth"), [(2003, 1.0), (999, 1.0), (2003, 4.0)])
-def test_the_budget_is_kept_to_the_unit(evaluations, growth, gradients):
+def test_the_budget_is_kept_to_the_unit(evaluations, growth):
     settings = config(evaluations=evaluations, growth=growth)
-    settings = by_path_gradients(settings) if gradients else settings
     problem = build_problem((settings,), batched=False)
     seen, energy = [], problem.target._energy
 
@@ -68,12 +54,9 @@ def test_the_budget_is_kept_to_the_unit(evaluations, growth, gradients):
     assert state.evaluations == evaluations
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [config(reuse=2), config(reuse=2, averaged=True), by_path_gradients(config(reuse=2, trust=None))],
-    ids=["plain", "averaged", "path gradients"],
-)
-def test_a_stopped_stage_goes_on_bit_for_bit(settings, tmp_path):
+@pytest.mark.parametrize("averaged", [False, True])
+def test_a_stopped_stage_goes_on_bit_for_bit(averaged, tmp_path):
+    settings = config(reuse=2, averaged=averaged)
     whole, _ = fit(settings, tmp_path / "whole")
 
     class Stopped(Exception):
@@ -119,7 +102,7 @@ def test_memory_compares_within_one_buffer():
     # An older buffer of another place takes no part in it.
     old, place = batches.buffers[0], batches.buffers[0].x + 10.0
     batches.buffers = [old._replace(x=place), old]
-    batches.lesson = Lesson(*(torch.cat(pair) for pair in zip(learned[:3], batches.lesson[:3], strict=True)))
+    batches.lesson = Lesson(*(torch.cat(pair) for pair in zip(learned, batches.lesson, strict=True)))
     batches.lesson = batches.lesson._replace(x=torch.cat([place[: len(learned.x)], old.x]))
     assert batches.figures(batches.flow)["memory_nll"] == memory
     assert len(batches._split()[1].x) == len(held.x)
@@ -160,48 +143,6 @@ def test_a_stage_begins_with_the_average_of_the_last_steps():
         batches._begin(1)
     assert all(torch.equal(a, b) for a, b in zip(parameters, average, strict=True))
     assert not batches.average
-
-
-@pytest.mark.parametrize("temperature", [1.0, 2.5])
-def test_gradients_are_those_of_the_stage(temperature):
-    """Of a target that does not hang on the flow, above its ceiling too; of others they are not known."""
-    x = torch.linspace(-4, 4, 9, dtype=torch.float64).unsqueeze(1).requires_grad_()
-    energy = x[:, 0] ** 2
-    (gradient,) = torch.autograd.grad(energy.sum(), x, retain_graph=True)
-    waypoint = Waypoint(1.0, temperature, ceiling=5.0)
-    (expected,) = torch.autograd.grad(-waypoint.log_density(energy, energy).sum(), x)
-    buffer = Buffer(x.detach(), energy.detach(), torch.zeros(9, dtype=torch.float64), 9, gradient)
-    weighed = Weighed(buffer, buffer.log_prob)
-    torch.testing.assert_close(combine([weighed, weighed], waypoint).gradient[9:], expected)
-    # Controls: the ceiling has a say; a target with the flow in it, or a buffer without gradients, has none.
-    assert not torch.allclose(expected, gradient / temperature)
-    assert combine([weighed], waypoint._replace(exponent=0.5)).gradient is None
-    bare = Weighed(buffer._replace(gradient=None), buffer.log_prob)
-    assert combine([bare, weighed], waypoint).gradient is None
-
-
-def test_batches_have_gradients_once_the_target_is_reached():
-    settings = by_path_gradients(config(trust=None)).with_overrides(["annealing.hottest=1"])
-    problem = build_problem((settings,), batched=False)
-    batch = problem.batch(0)
-    _, expected = problem.target.energy_and_gradient(batch.x.double())
-    below = batch.energy < batch.energy.min() + 50
-    torch.testing.assert_close(batch.gradient[below], expected[below].float(), rtol=1e-3, atol=1e-3)
-    assert build_problem((config(),), batched=False).batch(0).gradient is None
-
-
-def test_a_sample_without_a_finite_force_is_left_out():
-    problem = build_problem((by_path_gradients(config()),), batched=False)
-    target, plain = problem.target, problem.target._energy
-
-    def broken(x):
-        kink = (x[:1, 0] - x[:1, 0].detach()).abs().sqrt()  # zero, without a slope
-        return plain(x) + torch.cat([kink, x.new_zeros(len(x) - 1)])
-
-    target._energy = broken
-    buffer = draw_buffer(problem.flow, target, 50, 0, 0, gradients=True)
-    assert (len(buffer.energy), buffer.drawn) == (49, 50)
-    assert len(draw_buffer(problem.flow, target, 50, 0, 0).energy) == 50
 
 
 def gaussian_buffer(scale: float, n: int, seed: int) -> Buffer:

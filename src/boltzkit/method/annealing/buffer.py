@@ -38,14 +38,12 @@ class Buffer(NamedTuple):
         energy: reduced, ``(n,)``, float64.
         log_prob: log q of the flow that drew them, ``(n,)``, float64.
         drawn: how many were drawn, failed ones included.
-        gradient: ∂u/∂x like x, where an objective learns from it.
     """
 
     x: Tensor
     energy: Tensor
     log_prob: Tensor
     drawn: int
-    gradient: Tensor | None = None
 
     @property
     def ess_fraction(self) -> float:
@@ -54,37 +52,21 @@ class Buffer(NamedTuple):
 
 
 @torch.no_grad()
-def draw_buffer(
-    flow: Flow, target: Target, n: int, seed: int, stage: int, *, gradients: bool = False
-) -> Buffer:
-    """Draw n samples and label them, with or without gradients: n energy evaluations, shared out over ranks."""
-    label = partial(_labelled_with_gradient if gradients else _labelled, flow, target)
+def draw_buffer(flow: Flow, target: Target, n: int, seed: int, stage: int) -> Buffer:
+    """Draw n samples and label them: n energy evaluations, shared out over ranks."""
     parts = []
     for chunk, start in enumerate(range(0, n, _CHUNK)):
         latent = flow.latent(min(_CHUNK, n - start), generator(seed, f"buffer {stage}", chunk))
-        parts.append(spread_over_ranks(label, latent))
-    x, energy, log_prob, *rest = (torch.cat(part) for part in zip(*parts, strict=True))
+        parts.append(spread_over_ranks(partial(_labelled, flow, target), latent))
+    x, energy, log_prob = (torch.cat(part) for part in zip(*parts, strict=True))
     good = energy.isfinite() & log_prob.isfinite()
-    for gradient in rest:
-        good &= gradient.flatten(1).isfinite().all(1)
-    return Buffer(
-        x[good].float(), energy[good], log_prob[good], n, *(gradient[good].float() for gradient in rest)
-    )
+    return Buffer(x[good].float(), energy[good], log_prob[good], n)
 
 
 def _labelled(flow: Flow, target: Target, latent: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     with flow.evaluating():
         x, log_prob = flow.from_latent(latent)
     return x.cpu(), target.label(x), log_prob.cpu().double()
-
-
-def _labelled_with_gradient(
-    flow: Flow, target: Target, latent: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    with flow.evaluating():
-        x, log_prob = flow.from_latent(latent)
-    energy, gradient = target.label_with_gradient(x)
-    return x.cpu(), energy, log_prob.cpu().double(), gradient
 
 
 @torch.no_grad()
@@ -106,13 +88,11 @@ class Lesson(NamedTuple):
         x: ``(n, *event)``.
         energy: −log q' up to one constant, ``(n,)``.
         weights: with mean 1, ``(n,)``.
-        gradient: −∂ log q'/∂x where it is known: of targets that do not hang on the flow.
     """
 
     x: Tensor
     energy: Tensor
     weights: Tensor
-    gradient: Tensor | None = None
 
     @property
     def effective(self) -> float:
@@ -121,8 +101,7 @@ class Lesson(NamedTuple):
 
     def part(self, index: Tensor | slice) -> "Lesson":
         """Return some of the samples."""
-        gradient = None if self.gradient is None else self.gradient[index]
-        return Lesson(self.x[index], self.energy[index], self.weights[index], gradient)
+        return Lesson(*(values[index] for values in self))
 
 
 class Weighed:
@@ -188,16 +167,4 @@ def combine(buffers: Sequence[Weighed], waypoint: Waypoint) -> Lesson:
         share = torch.softmax(part.log_weight(waypoint), dim=0)
         parts.append((part.buffer.x, -part.log_density(waypoint), share / share.square().sum()))
     x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Lesson(x, energy, weights / weights.mean(), _gradient([part.buffer for part in buffers], waypoint))
-
-
-def _gradient(buffers: Sequence[Buffer], waypoint: Waypoint) -> Tensor | None:
-    if waypoint.exponent != 1:
-        return None
-    parts = []
-    for buffer in buffers:
-        if buffer.gradient is None:
-            return None
-        slope = waypoint.slope(buffer.energy).to(buffer.gradient)
-        parts.append(buffer.gradient * slope.reshape(-1, *[1] * (buffer.gradient.ndim - 1)))
-    return torch.cat(parts)
+    return Lesson(x, energy, weights / weights.mean())

@@ -45,22 +45,13 @@ class AnnealedBatches(Memory):
         batch: samples per step.
         steps: of the whole training.
         seed: of buffers and orders.
-        gradients: label samples with the energy's gradient too.
     """
 
     def __init__(
-        self,
-        flow: Flow,
-        target: Target,
-        config: AnnealingConfig,
-        batch: int,
-        steps: int,
-        seed: int,
-        *,
-        gradients: bool = False,
+        self, flow: Flow, target: Target, config: AnnealingConfig, batch: int, steps: int, seed: int
     ) -> None:
         self.flow, self.target, self.config = flow, target, config
-        self.batch, self.seed, self.gradients = batch, seed, gradients
+        self.batch, self.seed = batch, seed
         self._first_steps = config.stage_steps(steps)[:-1]
         self._budget = config.evaluations - config.pretraining_cost(batch, flow.base.dim)
         shares = [after - before for before, after in pairwise(config.stage_evaluations(self._budget))]
@@ -98,9 +89,8 @@ class AnnealedBatches(Memory):
             self._order = self._draw_order(learned, generator(self.seed, f"order of stage {stage}", epoch))
         chosen = learned.part(self._order[position * size : (position + 1) * size])
         parameter = next(self.flow.parameters())
-        gradient = None if chosen.gradient is None else chosen.gradient.to(parameter)
-        weights = None if self.config.resampled else chosen.weights.to(parameter)
-        return Batch(chosen.x.to(parameter), chosen.energy.to(parameter), gradient, weights)
+        x, energy, weights = (values.to(parameter) for values in chosen)
+        return Batch(x, energy, weights=None if self.config.resampled else weights)
 
     @torch.no_grad()
     def _average(self, taken: int) -> None:
@@ -157,13 +147,10 @@ class AnnealedBatches(Memory):
         content |= {f"average.{number}": value for number, value in enumerate(self.average)}
         for number, buffer in enumerate(self.buffers):
             content |= {
-                f"{number}.{name}": torch.as_tensor(value)
-                for name, value in buffer._asdict().items()
-                if value is not None
+                f"{number}.{name}": torch.as_tensor(value) for name, value in buffer._asdict().items()
             }
         if self.lesson is not None:
-            known = {name: value for name, value in self.lesson._asdict().items() if value is not None}
-            content |= {f"lesson.{name}": value for name, value in known.items()}
+            content |= {f"lesson.{name}": value for name, value in self.lesson._asdict().items()}
         return content
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -176,8 +163,7 @@ class AnnealedBatches(Memory):
         self.average = [tensors[f"average.{number}"] for number in range(averaged)]
         count = sum(name.endswith(".drawn") for name in tensors)
         self.buffers = [_stored_buffer(tensors, f"{number}.") for number in range(count)]
-        lesson: dict[str, Any] = {name: tensors.get(f"lesson.{name}") for name in Lesson._fields}
-        self.lesson = Lesson(**lesson) if count else None
+        self.lesson = Lesson(*(tensors[f"lesson.{name}"] for name in Lesson._fields)) if count else None
         self._order = torch.empty(0)
 
     def _begin(self, stage: int) -> None:
@@ -186,8 +172,7 @@ class AnnealedBatches(Memory):
             with torch.no_grad():
                 torch._foreach_copy_(list(self.flow.parameters()), self.average)
             self.average = []
-        size = starts[stage + 1] - starts[stage]
-        buffer = draw_buffer(self.flow, self.target, size, self.seed, stage, gradients=self.gradients)
+        buffer = draw_buffer(self.flow, self.target, starts[stage + 1] - starts[stage], self.seed, stage)
         if self.lesson is not None:
             chosen = torch.randperm(len(self.lesson.energy), generator=generator(self.seed, "lost", stage))
             some = self.lesson.part(chosen[:_LOOKED_AT])
@@ -232,7 +217,7 @@ class AnnealedBatches(Memory):
 
 
 def _stored_buffer(tensors: dict[str, Tensor], prefix: str) -> Buffer:
-    fields: dict[str, Any] = {name: tensors.get(prefix + name) for name in Buffer._fields}
+    fields: dict[str, Any] = {name: tensors[prefix + name] for name in Buffer._fields}
     return Buffer(**(fields | {"drawn": int(fields["drawn"])}))
 
 

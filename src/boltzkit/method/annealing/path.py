@@ -42,13 +42,6 @@ class Waypoint(NamedTuple):
             return -energy / self.temperature
         return (1 - self.exponent) * log_prob - self.exponent * energy / self.temperature
 
-    def slope(self, energy: Tensor) -> Tensor:
-        """Return the derivative of −log q' in the energy."""
-        leaf = energy.detach().requires_grad_()
-        with torch.enable_grad():
-            total = -self.log_density(leaf, torch.zeros_like(leaf)).sum()
-        return torch.autograd.grad(total, leaf)[0]
-
 
 def choose(
     config: AnnealingConfig, stage: int, energy: Tensor, log_prob: Tensor, caution: float = 1.0
