@@ -21,8 +21,9 @@ _EXPLANATION = (
     "validation curves and the tests. 'published settings': a path as the paper's, from the untrained flow down a "
     "temperature ladder, each stage learned from its own weighted buffer; flow, steps and stages are those of the "
     "other rows. These start from the harmonic expansion about the minimised structure, with the angles of random "
-    "conformers relaxed, learn again from earlier buffers by weight, and go as far in a stage as the effective number "
-    "of their samples allows; a row that says more after its method's name lacks one of these. "
+    "conformers relaxed, cool from 600 to 300 K, begin each stage with averaged parameters, learn again from earlier "
+    "buffers by weight, and go as far in a stage as the effective number of their samples allows; a row that says more "
+    "after its method's name lacks one of these. "
 )
 
 
@@ -38,21 +39,13 @@ class _Row:
 _PLAIN = ("objective.dispersion=none", "objective.data_weight=1")
 
 
-_CAUTIOUS = (
-    "training.learning_rate=3e-4",
-    "training.steps=6000",
-    "annealing.effective=20000",
-    "annealing.first_steps=30",
-)
-"""Without LDR a flow learns early buffers by heart at the settings of the other rows, and loses its way."""
-
-
 def _with(kind: str) -> tuple[str, ...]:
     return (f"objective.dispersion={kind}", "objective.data_weight=0.3")
 
 
 _PUBLISHED_PATH = (
-    "annealing.path=tempered",
+    "annealing.hottest=4",
+    "annealing.averaged=false",
     "annealing.start=reverse_kl",
     "annealing.pretraining=0",
     "annealing.relaxation=0",
@@ -69,6 +62,8 @@ _WITHOUT = {
         "from the untrained flow",
         ("annealing.start=reverse_kl", "annealing.pretraining=0", "annealing.relaxation=0"),
     ),
+    "one-temperature": ("at the target's temperature throughout", ("annealing.path=geometric",)),
+    "last-parameters": ("stages begun with the last parameters", ("annealing.averaged=false",)),
     "own-buffer": ("each stage from its own buffer", ("annealing.reuse=1",)),
     "trust": ("within the trust region alone", ("annealing.effective=null",)),
     "weighted": ("weights instead of draws by weight", ("annealing.resampled=false",)),
@@ -102,8 +97,7 @@ class VariationalScale:
         seeds: one independent experiment each.
         evaluation: model and test samples.
         changes: settings of all rows.
-        by_budget: further settings by budget.
-        by_row: settings of single rows, before those that make the row what it is.
+        by_row: further settings by budget and row, before those that make the row what it is.
         rates: learning rates to choose from by validation data; none takes the recipe's.
         single: rows with the first seed alone.
         recipes: other recipes to take.
@@ -113,8 +107,7 @@ class VariationalScale:
     seeds: tuple[int, ...]
     evaluation: EvaluationConfig
     changes: tuple[str, ...] = ()
-    by_budget: Callable[[int], tuple[str, ...]] = lambda budget: ()
-    by_row: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_row: Callable[[int, str], tuple[str, ...]] = lambda budget, row: ()
     rates: tuple[float, ...] = ()
     single: tuple[str, ...] = ()
     recipes: Mapping[str, str] = field(default_factory=dict)
@@ -180,7 +173,7 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
         }
     )
     group = "fab" if base.fab is not None else "annealing"
-    changes = (*scale.changes, *scale.by_budget(budget), *scale.by_row.get(key, ()), *row.changes)
+    changes = (*scale.changes, *scale.by_row(budget, key), *row.changes)
     fitting = [change for change in changes if _fits(change, base)]
     config = base.with_overrides([f"{group}.evaluations={budget}", *fitting])
     tuning = None
@@ -200,18 +193,29 @@ def _judged(samples: int, test: int) -> EvaluationConfig:
     return EvaluationConfig(samples=samples, test_samples=test)
 
 
-def _paper_steps(budget: int) -> tuple[str, ...]:
+def _paper_steps(budget: int, row: str) -> tuple[str, ...]:
     """Return steps by budget: 400,000 at 10⁷ evaluations and beyond, in proportion below."""
     return (f"training.steps={min(400_000, 400_000 * budget // 10_000_000)}",)
 
 
-def _laptop_steps(budget: int) -> tuple[str, ...]:
-    """Return settings by budget: on fewer evaluations fewer steps, lest they be learned by heart, bolder targets."""
-    known = {100_000: (5_000, 400), 300_000: (6_000, 1_200), 1_000_000: (18_000, 4_000)}
-    if budget not in known:
+_STEPS = {100_000: 5_000, 300_000: 6_000, 1_000_000: 18_000}
+_CONFORMERS = 15_000
+"""Evaluations for their relaxation, of small budgets a twentieth."""
+
+
+def _laptop_steps(budget: int, row: str) -> tuple[str, ...]:
+    """Return settings by budget: on fewer evaluations fewer steps, lest they be learned by heart, bolder targets.
+
+    Without LDR a flow learns early buffers by heart at the settings of the other rows, and loses its way: it takes
+    smaller and fewer steps, and targets that keep more samples.
+    """
+    if not row.startswith(("cmt", "only")):
         return ()
-    steps, effective = known[budget]
-    return (f"training.steps={steps}", f"annealing.effective={effective}")
+    common = (f"annealing.relaxation={min(0.05, _CONFORMERS / budget)}",)
+    if row == "cmt":
+        cautious = ("training.learning_rate=3e-4", "training.steps=6000", "annealing.first_steps=30")
+        return (*common, *cautious, f"annealing.effective={budget // 50}")
+    return (*common, f"training.steps={_STEPS[budget]}", f"annealing.effective={budget // 250}")
 
 
 _SMOKE = VariationalScale(
@@ -248,15 +252,14 @@ _DIPEPTIDE = VariationalScale(
     },
     seeds=(10, 11),
     evaluation=_judged(1_000_000, 200_000),
-    by_budget=_laptop_steps,
-    by_row={"cmt": _CAUTIOUS},
+    by_row=_laptop_steps,
     single=_ABLATIONS,
 )
 _ISOLEUCINE = VariationalScale(
     {1_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(1_000_000, 200_000),
-    by_budget=_laptop_steps,
+    by_row=_laptop_steps,
 )
 _HEXAPEPTIDE = VariationalScale(
     {4_000_000: ("cmt-ldr-l2",)},
@@ -271,7 +274,7 @@ def _published(budgets: Mapping[int, tuple[str, ...]]) -> VariationalScale:
         budgets,
         seeds=(10, 11, 12, 13),
         evaluation=_judged(10_000_000, 10_000_000),
-        by_budget=_paper_steps,
+        by_row=_paper_steps,
         rates=(3.2e-5, 1e-4, 3.2e-4),
         recipes={"cmt": "cmt-paper"},
     )
