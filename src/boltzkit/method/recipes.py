@@ -187,7 +187,7 @@ def cmt() -> RunConfig:
             pretraining=800,
             start="harmonic",
             warmth=2.0,
-            relaxation=0.015,
+            relaxation=0.05,
         ),
         training=_annealed_training(steps=12_000).model_copy(update={"learning_rate": 1e-3}),
         evaluation=EvaluationConfig(samples=1_000_000),

@@ -199,8 +199,6 @@ def _paper_steps(budget: int, row: str) -> tuple[str, ...]:
 
 
 _STEPS = {100_000: 5_000, 300_000: 6_000, 1_000_000: 18_000}
-_CONFORMERS = 15_000
-"""Evaluations for their relaxation, of small budgets a twentieth."""
 
 
 def _laptop_steps(budget: int, row: str) -> tuple[str, ...]:
@@ -211,11 +209,10 @@ def _laptop_steps(budget: int, row: str) -> tuple[str, ...]:
     """
     if not row.startswith(("cmt", "only")):
         return ()
-    common = (f"annealing.relaxation={min(0.05, _CONFORMERS / budget)}",)
     if row == "cmt":
         cautious = ("training.learning_rate=3e-4", "training.steps=6000", "annealing.first_steps=30")
-        return (*common, *cautious, f"annealing.effective={budget // 50}")
-    return (*common, f"training.steps={_STEPS[budget]}", f"annealing.effective={budget // 250}")
+        return (*cautious, f"annealing.effective={budget // 50}")
+    return (f"training.steps={_STEPS[budget]}", f"annealing.effective={budget // 250}")
 
 
 _SMOKE = VariationalScale(

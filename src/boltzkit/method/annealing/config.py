@@ -11,6 +11,8 @@ __all__ = ["NEWTON_STEPS", "AnnealingConfig"]
 
 NEWTON_STEPS = 3
 """By which the bonds and angles of a conformer are relaxed, at an evaluation each."""
+_ENOUGH = 5_000
+"""Conformers that a start can learn from."""
 
 
 class AnnealingConfig(Config):
@@ -27,8 +29,9 @@ class AnnealingConfig(Config):
     warmth: PositiveFloat = 1.5
     """Temperature of the harmonic start's fluctuations, in units of the target's."""
     relaxation: float = Field(0.0, ge=0, lt=1)
-    """Share of the evaluations by which the harmonic start relaxes bonds and angles of random conformers, three each,
-    so that basins other than that of the minimised structure begin with angles of their own."""
+    """Share of the evaluations, at most, by which the harmonic start relaxes bonds and angles of random conformers,
+    three each and 5,000 conformers where the share allows them, so that basins other than that of the minimised
+    structure begin with angles of their own."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
@@ -85,10 +88,10 @@ class AnnealingConfig(Config):
     def conformers(self) -> int:
         """Return how many conformers the harmonic start relaxes.
 
-        >>> AnnealingConfig(evaluations=1_000_000, relaxation=0.015).conformers()
-        5000
+        >>> [AnnealingConfig(evaluations=n, relaxation=0.05).conformers() for n in (60_000, 1_000_000)]
+        [1000, 5000]
         """
-        return round(self.relaxation * self.evaluations) // NEWTON_STEPS
+        return min(_ENOUGH, round(self.relaxation * self.evaluations) // NEWTON_STEPS)
 
     def stage_evaluations(self, total: int) -> list[int]:
         """Return at how many of a total of evaluations each stage begins, and the total at the end.
