@@ -99,3 +99,18 @@ def test_a_terminal_without_symbols_gets_question_marks():
         words, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=False
     )
     assert (answer.returncode, answer.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "more", "expected"),
+    [
+        ("cmt", (), "annealing.effective=400"),
+        ("cmt", ("--set", "annealing.effective=77"), "annealing.effective=77"),
+        ("ta-bg", (), "annealing.effective=null"),
+        ("fab", (), "fab.evaluations=100000"),
+    ],
+)
+def test_a_budget_brings_what_follows_from_it(cli, recipe, more, expected):
+    """What was set by hand stays."""
+    ending = cli("train", recipe, "--evaluations", "1e5", *more, "--show")
+    assert expected in ending.out.splitlines()

@@ -102,4 +102,5 @@ def test_a_budget_of_evaluations_reaches_the_training():
     request = Request(molecule=ALANINE, evaluations=123_456)
     config = planned_training(request, "cmt", None, ALANINE, 22)
     assert config.annealing.evaluations == 123_456
+    assert config.annealing.effective == 493  # a 250th, as of the recipe's million
     assert planned_training(request, "sampler", "data", ALANINE, 22).annealing is None

@@ -69,9 +69,9 @@ def train(
     if list_recipes:
         return _list()
     with one_voice():
-        config = resolve(recipe, settings, seed)
         if evaluations is not None:
-            config = _within(config, whole_number(evaluations, "--evaluations"))
+            settings = (*_within(recipe, whole_number(evaluations, "--evaluations")), *settings)
+        config = resolve(recipe, settings, seed)
         if show:
             return _show(config)
         if out is None:
@@ -79,12 +79,18 @@ def train(
         _run(str(recipe), config, out)
 
 
-def _within(config: "RunConfig", evaluations: int) -> "RunConfig":
-    """Return the run with a budget of energy evaluations."""
-    for group in ("annealing", "fab"):
-        if getattr(config, group) is not None:
-            return config.with_overrides([f"{group}.evaluations={evaluations}"])
-    raise UserError("--evaluations is for runs without data: cmt, ta-bg or fab.")
+def _within(recipe: str | None, evaluations: int) -> list[str]:
+    """Return the settings of a recipe that follow from a budget of energy evaluations."""
+    config = resolve(recipe, (), None)
+    if config.fab is not None:
+        return [f"fab.evaluations={evaluations}"]
+    if config.annealing is None:
+        raise UserError("--evaluations is for runs without data: cmt, ta-bg or fab.")
+    enough = config.annealing.within(evaluations).effective
+    return [
+        f"annealing.evaluations={evaluations}",
+        f"annealing.effective={'null' if enough is None else enough}",
+    ]
 
 
 def _list() -> None:

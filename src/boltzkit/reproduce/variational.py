@@ -259,10 +259,10 @@ _ISOLEUCINE = VariationalScale(
     by_row=_laptop_steps,
 )
 _HEXAPEPTIDE = VariationalScale(
-    {4_000_000: ("cmt-ldr-l2",)},
+    {2_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(200_000, 20_000),
-    changes=("annealing.stages=60", "training.steps=6000"),
+    changes=("annealing.stages=40", "annealing.hottest=4", "annealing.cooling=0.8", "training.steps=9000"),
 )
 
 

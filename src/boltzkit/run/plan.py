@@ -185,7 +185,7 @@ def planned_training(
         "training": base.training.model_copy(update={"batch": _BATCH, "log_every": 20}),
     }
     if method == "cmt" and request.evaluations is not None and base.annealing is not None:
-        update["annealing"] = base.annealing.model_copy(update={"evaluations": request.evaluations})
+        update["annealing"] = base.annealing.within(request.evaluations)
     if base.importance is not None and weighted:
         # Frames with fair weights stand for the target themselves; all of them still teach by their energies.
         update["importance"] = None

@@ -1,7 +1,7 @@
 """How to learn a target without data."""
 
 import math
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -74,6 +74,15 @@ class AnnealingConfig(Config):
     ones tells more."""
     held_out: float = Field(0.1, ge=0, lt=1)
     """Share of each buffer that is not learned from, and tells memory from learning."""
+
+    def within(self, evaluations: int) -> Self:
+        """Return the same path with another budget; the effective samples that are enough change in proportion.
+
+        >>> AnnealingConfig(evaluations=1_000_000, effective=4_000).within(100_000).effective
+        400
+        """
+        enough = self.effective and max(1, self.effective * evaluations // self.evaluations)
+        return self.model_copy(update={"evaluations": evaluations, "effective": enough})
 
     def pretraining_cost(self, batch: int, dim: int) -> int:
         """Return the energy evaluations before the first stage."""
