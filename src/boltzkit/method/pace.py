@@ -8,7 +8,7 @@ import torch
 from boltzkit.method.config import RunConfig
 from boltzkit.method.fit import build_problem
 from boltzkit.method.refinement import proposal_run
-from boltzkit.training import TrainState, train_step
+from boltzkit.training import TrainState, arithmetic, train_step
 
 __all__ = ["seconds_per_step"]
 
@@ -31,10 +31,11 @@ def seconds_per_step(config: RunConfig, threads: int | None = None) -> float:
         problem = build_problem((config,), batched=False)
         state = TrainState.start(problem.flow, config.training, problem.centre)
         times = []
-        for step in range(_WARM + _TIMED):
-            start = clock()
-            state, _ = train_step(state, problem.objective, config.training, problem.batch(step))
-            times.append(clock() - start)
+        with arithmetic(problem.flow, config.training):
+            for step in range(_WARM + _TIMED):
+                start = clock()
+                state, _ = train_step(state, problem.objective, config.training, problem.batch(step))
+                times.append(clock() - start)
         return statistics.median(times[_WARM:])
     finally:
         torch.set_num_threads(before)

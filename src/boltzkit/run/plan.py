@@ -182,7 +182,9 @@ def planned_training(
         "data": DataConfig(path=data, samples=300_000, validation_samples=10_000, biased=method == "biased"),
         "evaluation": evaluation,
         "seed": request.seed,
-        "training": base.training.model_copy(update={"batch": _BATCH, "log_every": 20}),
+        "training": base.training.model_copy(
+            update={"batch": _BATCH, "log_every": 20, "gradients": "bfloat16"}
+        ),
     }
     if method == "cmt" and request.evaluations is not None and base.annealing is not None:
         update["annealing"] = base.annealing.within(request.evaluations)

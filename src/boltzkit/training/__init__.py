@@ -1,5 +1,6 @@
 """One step, one loop, checkpoints, exact resume."""
 
+from boltzkit.training.arithmetic import arithmetic
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import checkpoints, read_checkpoint, save_checkpoint, save_model
 from boltzkit.training.config import TrainingConfig
@@ -20,6 +21,7 @@ __all__ = [
     "TrainState",
     "TrainingConfig",
     "Watch",
+    "arithmetic",
     "backward_in_parts",
     "checkpoints",
     "provenance",

@@ -1,8 +1,7 @@
 """The loop: steps, metrics, validation, checkpoints, clean stops."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from boltzkit.energy import Target
 from boltzkit.errors import Interrupted, TrainingFailed
-from boltzkit.flow import Flow, short_gradients, torch_compiled
+from boltzkit.flow import Flow
 from boltzkit.interrupt import stop_requested
 from boltzkit.objective import Batch, ModelBatch, Objective, counted
 from boltzkit.ranks import (
@@ -23,6 +22,7 @@ from boltzkit.ranks import (
     rank_count,
     tensors_of_first_rank,
 )
+from boltzkit.training.arithmetic import arithmetic
 from boltzkit.training.centre import LearnedCentre
 from boltzkit.training.checkpoint import load_checkpoint, save_checkpoint
 from boltzkit.training.config import TrainingConfig
@@ -91,9 +91,7 @@ def train(
     if _resume(state, folder):
         problem.target.evaluations = state.evaluations
     clock = _Clock()
-    compiling = torch_compiled(problem.flow) if config.compile else nullcontext()
-    backward = short_gradients(problem.flow) if config.gradients == "bfloat16" else nullcontext()
-    with stop_requested() as stopping, _products(config.products), compiling, backward:
+    with stop_requested() as stopping, arithmetic(problem.flow, config):
         while state.step < config.steps:
             with counted(problem.target):
                 reference = None if problem.reference is None else problem.reference(state.step)
@@ -110,17 +108,6 @@ def train(
             if stop and state.step < config.steps:
                 raise Interrupted(_farewell(state, config, folder))
     return state
-
-
-@contextmanager
-def _products(precision: str) -> Iterator[None]:
-    """Let torch multiply matrices with a precision, then as before."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _resume(state: TrainState, folder: RunFolder | None) -> bool:
