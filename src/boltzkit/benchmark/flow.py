@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from boltzkit.benchmark.opponents import OPPONENTS
 from boltzkit.benchmark.timing import interleaved, on_threads
 from boltzkit.ensemble import draw
-from boltzkit.flow import SPLINE_PRESETS, Flow, SplineFlowConfig, build_spline_flow
+from boltzkit.flow import SPLINE_PRESETS, Flow, SplineFlowConfig, build_spline_flow, short_gradients
 from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for
 from boltzkit.objective import LogDispersion
 from boltzkit.randomness import generator
@@ -24,6 +24,7 @@ __all__ = ["FlowBenchmark", "FlowTiming", "benchmark_flow", "matrix_products", "
 DIPEPTIDE = ("bond",) * 21 + ("angle",) * 20 + ("torsion",) * 19
 """Internal coordinates of alanine dipeptide."""
 BOUND = "matrix products alone"
+SHORT = "boltzkit, bfloat16 gradients"
 WEIGHTED = "boltzkit with positions, energies and weights"
 _NOTE = (
     f"Milliseconds per call, medians of interleaved calls; in brackets the multiple of '{BOUND}': forward and "
@@ -113,6 +114,7 @@ def benchmark_flow(
         steps: dict[str, Callable[[], object]] = {
             "boltzkit": training_step(flow, flow.log_prob, x),
             "boltzkit with LDR": training_step(flow, flow.log_prob, x, dispersion=LogDispersion(p=1.0)),
+            SHORT: _with_short_gradients(flow, training_step(flow, flow.log_prob, x)),
             BOUND: matrix_products(flow, batch),
         }
         steps |= {name: training_step(rival.module, rival.log_prob, x) for name, rival in rivals.items()}
@@ -153,6 +155,14 @@ def training_step(
         optimiser.step()
 
     return step
+
+
+def _with_short_gradients(flow: Flow, step: Callable[[], None]) -> Callable[[], None]:
+    def wrapped() -> None:
+        with short_gradients(flow):
+            step()
+
+    return wrapped
 
 
 def matrix_products(flow: Flow, batch: int) -> Callable[[], None]:
