@@ -82,14 +82,23 @@ def test_numbers_come_from_the_cells(results):
     assert "7.250 ± 0.000 (2.734 ± 0.004)" in overview(results)
 
 
+def test_training_times_count_their_own_rows(page):
+    (state,) = (line.split("|")[4].strip() for line in page.splitlines() if line.startswith("| Table 8 "))
+    table = page.split("## Training times")[1].split("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "published" not in line]
+    run = [row for row in rows if "not run yet" not in row]
+    assert state == f"{len(run)} of {len(rows)} rows"
+    assert len(rows) == len(TRAINING_TIMES)
+
+
 def test_rows_of_other_settings_are_told(results):
     path = results / "gmm" / "cells" / "500-forward-kl.json"
     assert "500 fwd KL." not in overview(results)
     cell = json.loads(path.read_text())
     cell["question"]["config"]["training"]["steps"] = 7
     path.write_text(json.dumps(cell))
-    (line,) = (line for line in overview(results).splitlines() if line.startswith("From before a change"))
-    assert "500 fwd KL" in line
+    lines = [line for line in overview(results).splitlines() if line.startswith("From before a change")]
+    assert any("500 fwd KL" in line for line in lines)
 
 
 def test_a_changed_file_is_noticed(results, capsys):

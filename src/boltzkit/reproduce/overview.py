@@ -144,7 +144,7 @@ class _Overview:
         if name in self.experiments:
             return self.experiments[name].status
         if name == "times":
-            known = [one for one in self.experiments.values() if one.evidence.training_minutes]
+            known = [key for key in TRAINING_TIMES if self.experiments[key].evidence.training_minutes]
             return f"{len(known)} of {len(TRAINING_TIMES)} rows"
         folder = {"flows": _FLOWS_FOLDER, "systems": _SYSTEMS_FOLDER}.get(name, name)
         return "done" if (self.root / folder / "README.md").is_file() else "not run yet"
