@@ -108,6 +108,8 @@ def test_a_terminal_without_symbols_gets_question_marks():
         ("cmt", ("--set", "annealing.effective=77"), "annealing.effective=77"),
         ("ta-bg", (), "annealing.effective=null"),
         ("fab", (), "fab.evaluations=100000"),
+        ("cmt", ("--set", "annealing=null", "--set", "fab.annealed=512"), "fab.evaluations=100000"),
+        ("gmm", ("--set", "annealing.stages=24"), "annealing.evaluations=100000"),
     ],
 )
 def test_a_budget_brings_what_follows_from_it(cli, recipe, more, expected):

@@ -38,6 +38,8 @@ from boltzkit.method import RECIPES
         (["sample", "a", "--out", "b", "--effective", "inf"],
          "--effective takes a positive number of samples, not inf."),
         (["train", "gmm", "--evaluations", "1e5"], "--evaluations is for runs without data: cmt, ta-bg or fab."),
+        (["train", "cmt", "--evaluations", "1e5", "--set", "annealing.evaluations=3"],
+         "--evaluations and --set annealing.evaluations say the same: give one of them."),
         (["train", "cmt", "--evaluations", "0.5"], "--evaluations takes a whole number such as 1e6, not 0.5."),
         (["evaluate", "a"], "There is no run folder a. Known: alanine-dipeptide."),
         (

@@ -1,14 +1,14 @@
-"""Gradients by bfloat16 products: the same values, nearly the same gradients, trained and resumed."""
+"""Gradients by bfloat16 products: the same values, nearly the same gradients, in training on a CPU alone."""
+
+from typing import ClassVar
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from boltzkit.errors import Interrupted
 from boltzkit.flow import SPLINE_PRESETS, Flow, build_spline_flow, short_gradients
-from boltzkit.flow.short_products import short_products_are_fast
-from boltzkit.method import DataConfig, RunConfig, fit
+from boltzkit.flow.relu_network import layer_gradients
 from boltzkit.randomness import generator
-from boltzkit.training import TrainingConfig
 
 KINDS = ("bond", "bond", "angle", "angle", "torsion", "torsion")
 
@@ -45,24 +45,37 @@ def test_values_stay_and_gradients_nearly(flow, fast, monkeypatch):
     assert torch.equal(value_and_gradient(flow, x)[1], gradient)
 
 
-def test_training_takes_them_and_goes_on_bit_for_bit(tmp_path):
-    def config(gradients: str) -> RunConfig:
-        return RunConfig(
-            data=DataConfig(samples=40, validation_samples=20),
-            training=TrainingConfig(steps=8, batch=16, log_every=1, checkpoint_every=2, gradients=gradients),
-        ).with_overrides(["flow.kind=spline", "flow.pairs=1", "flow.hidden=[8, 8]"])
+def test_they_are_for_training_on_a_cpu_alone(flow, monkeypatch):
+    """Forces that move samples, and other devices, keep float32."""
+    monkeypatch.setattr("boltzkit.flow.short_products.short_products_are_fast", lambda: True)
+    x = flow.sample(64, generator(0, "x")).x.detach()
 
-    def stop(line: dict[str, object], steps: int) -> None:
-        if line["step"] == 5:
-            raise Interrupted("here")
+    def force() -> torch.Tensor:
+        leaf = x.clone().requires_grad_()
+        return torch.autograd.grad(flow.log_prob(leaf).sum(), leaf)[0]
 
-    whole, _ = fit(config("bfloat16"), tmp_path / "whole")
-    with pytest.raises(Interrupted):
-        fit(config("bfloat16"), tmp_path / "stopped", stop)
-    resumed, _ = fit(config("bfloat16"), tmp_path / "stopped")
-    plain, _ = fit(config("float32"), tmp_path / "plain")
-    same = []
-    for name, value in whole.flow.state_dict().items():
-        assert torch.equal(value, resumed.flow.state_dict()[name]), name
-        same.append(torch.equal(value, plain.flow.state_dict()[name]))
-    assert all(same) != short_products_are_fast()
+    plain = force()
+    with short_gradients(flow):
+        with flow.evaluating():
+            assert torch.equal(force(), plain)
+        assert not torch.equal(force(), plain)
+
+
+def test_another_device_multiplies_as_ever():
+    class Watched(TorchDispatchMode):
+        factors: ClassVar[set[torch.dtype]] = set()
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if function.overloadpacket is torch.ops.aten.mm:
+                self.factors.add(args[0].dtype)
+            return function(*args, **(kwargs or {}))
+
+    grad, seen, weight = (torch.ones(3, 3, device="meta") for _ in range(3))
+    with Watched():
+        layer_gradients(grad, [seen], [weight], [True, True], short=True)
+    assert Watched.factors == {torch.float32}
+    with Watched():  # the control
+        layer_gradients(
+            grad.new_ones(3, 3, device="cpu"), *([torch.ones(3, 3)],) * 2, [True, True], short=True
+        )
+    assert torch.bfloat16 in Watched.factors

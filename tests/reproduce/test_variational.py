@@ -60,10 +60,13 @@ def test_published_settings_differ_from_ours_in_the_path_alone(monkeypatch):
     ours, theirs = by_key["300000-cmt-ldr-l1"], by_key["300000-cmt-published-ldr-l1"]
     assert ours.annealing != theirs.annealing
     assert ours.model_copy(update={"annealing": None}) == theirs.model_copy(update={"annealing": None})
-    assert (theirs.annealing.reuse, theirs.annealing.effective, theirs.annealing.path) == (
+    path = theirs.annealing
+    assert (path.reuse, path.effective, path.path, path.hottest, path.averaged) == (
         1,
         None,
         "tempered",
+        4,
+        False,
     )
 
 

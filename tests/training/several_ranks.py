@@ -182,7 +182,9 @@ def without_data(steps: int, **method: Any) -> Numbers:
 
 def cmt() -> Numbers:
     # 601 evaluations: shares of stages and of ranks are odd.
-    annealing = AnnealingConfig(stages=4, evaluations=1201, hottest=2.0, reuse=2, effective=150)
+    annealing = AnnealingConfig(
+        stages=4, evaluations=1201, hottest=2.0, reuse=2, effective=150, averaged=True
+    )
     return without_data(100, annealing=annealing)
 
 

@@ -62,16 +62,17 @@ def train(
         out: Folder of the run.
         settings: Change one setting, group.name=value. Repeat it for more.
         seed: Short for --set seed=N.
-        evaluations: Energy evaluations of a run without data, such as 1e6; kept to the unit.
+        evaluations: Energy evaluations of a run without data, such as 1e6; kept to the unit. What is in proportion
+            to them in a recipe follows.
         list_recipes: Name the recipes and stop.
         show: Print every setting with its meaning and stop.
     """
     if list_recipes:
         return _list()
     with one_voice():
-        if evaluations is not None:
-            settings = (*_within(recipe, whole_number(evaluations, "--evaluations")), *settings)
         config = resolve(recipe, settings, seed)
+        if evaluations is not None:
+            config = _within(config, whole_number(evaluations, "--evaluations"), settings)
         if show:
             return _show(config)
         if out is None:
@@ -79,18 +80,19 @@ def train(
         _run(str(recipe), config, out)
 
 
-def _within(recipe: str | None, evaluations: int) -> list[str]:
-    """Return the settings of a recipe that follow from a budget of energy evaluations."""
-    config = resolve(recipe, (), None)
+def _within(config: "RunConfig", evaluations: int, settings: tuple[str, ...]) -> "RunConfig":
+    """Return the run with a budget of energy evaluations, and with what follows from it unless that was set."""
+    for name in ("annealing", "fab"):
+        if any(text.startswith(f"{name}.evaluations=") for text in settings):
+            raise UserError(f"--evaluations and --set {name}.evaluations say the same: give one of them.")
+    if config.annealing is not None:
+        path = config.annealing.within(evaluations)
+        if any(text.startswith("annealing.effective=") for text in settings):
+            path = path.model_copy(update={"effective": config.annealing.effective})
+        return config.model_copy(update={"annealing": path})
     if config.fab is not None:
-        return [f"fab.evaluations={evaluations}"]
-    if config.annealing is None:
-        raise UserError("--evaluations is for runs without data: cmt, ta-bg or fab.")
-    enough = config.annealing.within(evaluations).effective
-    return [
-        f"annealing.evaluations={evaluations}",
-        f"annealing.effective={'null' if enough is None else enough}",
-    ]
+        return config.with_overrides([f"fab.evaluations={evaluations}"])
+    raise UserError("--evaluations is for runs without data: cmt, ta-bg or fab.")
 
 
 def _list() -> None:

@@ -8,7 +8,7 @@ from boltzkit.flow.coupling import AffineCoupling
 from boltzkit.flow.flow import Flow, Samples
 from boltzkit.flow.hidden import hidden_weights
 from boltzkit.flow.realnvp import RealNVPConfig, build_realnvp
-from boltzkit.flow.short_products import short_gradients
+from boltzkit.flow.short_products import short_gradients, short_products_are_fast
 from boltzkit.flow.spline_coupling import SplineCoupling
 from boltzkit.flow.spline_flow import (
     SPLINE_PRESETS,
@@ -48,6 +48,7 @@ __all__ = [
     "build_tarflow",
     "hidden_weights",
     "short_gradients",
+    "short_products_are_fast",
     "torch_compiled",
     "unit_box_base",
 ]

@@ -35,7 +35,7 @@ class ReluNetwork(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Map features to results."""
         weights, biases = self.merged()
-        out: Tensor = _Layers.apply(h, self.short_gradients, *weights, *biases)  # type: ignore[no-untyped-call]
+        out: Tensor = _Layers.apply(h, self.multiplies_short(), *weights, *biases)  # type: ignore[no-untyped-call]
         return out
 
     def merged(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -45,6 +45,10 @@ class ReluNetwork(nn.Module):
         if len(weights) > 2:
             weights[:2], biases[:2] = [weights[1] @ weights[0]], [affine(weights[1], biases[0], biases[1])]
         return weights, biases
+
+    def multiplies_short(self) -> bool:
+        """Whether gradients are wanted in bfloat16: only in training, whose noise is larger than the rounding."""
+        return self.short_gradients and self.training
 
     def hidden_weights(self) -> list[nn.Parameter]:
         """Return the matrices of all layers but the last."""
@@ -80,7 +84,7 @@ def layer_gradients(
         seen: `activations` of the hidden layers.
         weights: of all layers.
         needed: whether the gradient is needed in the features, and in each of the weights.
-        short: multiply float32 in bfloat16.
+        short: multiply float32 on a CPU in bfloat16.
 
     Returns:
         The gradients in the features, in the weights, and in the biases of the hidden layers.
@@ -88,7 +92,7 @@ def layer_gradients(
     by_weights: list[Tensor | None] = [None] * len(weights)
     by_biases: list[Tensor] = []
     full = grad.dtype
-    factor = torch.bfloat16 if short and full == torch.float32 else full
+    factor = torch.bfloat16 if short and full == torch.float32 and grad.device.type == "cpu" else full
     for i in reversed(range(len(weights))):
         right = grad.to(factor)
         if needed[1 + i]:

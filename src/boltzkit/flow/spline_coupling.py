@@ -106,7 +106,7 @@ class SplineCoupling(Bijection):
     def _fused(self, rows: Tensor, inverse: bool) -> tuple[Tensor, Tensor]:
         given = Given(self.given_circular, self.given_linear)
         seam = self.seam.to(rows.dtype)
-        short = self.network.short_gradients
+        short = self.network.multiplies_short()
         plan = CouplingPlan(given, self.changed, seam, self.n_bins, self.n_linear, inverse, short)
         weights, biases = self.network.merged()
         return fused_coupling(rows, plan, weights, biases)

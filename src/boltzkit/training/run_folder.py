@@ -16,6 +16,7 @@ import torch
 from boltzkit.config import Config
 from boltzkit.data.lock import FolderLock
 from boltzkit.errors import UserError
+from boltzkit.flow import short_products_are_fast
 from boltzkit.ranks import rank_count
 from boltzkit.storage import disk_errors_explained, finite, read_json, write_bytes, write_json
 from boltzkit.training.checkpoint import drop_old, set_damaged_aside
@@ -168,13 +169,18 @@ def provenance(seed: int, device: str, molecule: str | None = None) -> dict[str,
         "openmm": metadata.version("openmm"),
         "numpy": metadata.version("numpy"),
         "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "machine": _machine(),
         "threads": torch.get_num_threads(),
         "device": device,
         "ranks": rank_count(),
         "seed": seed,
         "commit": _commit(),
     }
+
+
+def _machine() -> str:
+    short = ", bfloat16" if short_products_are_fast() else ""
+    return f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}{short}"
 
 
 def _commit() -> str | None:

@@ -24,7 +24,7 @@ from boltzkit.method.annealing.config import AnnealingConfig
 from boltzkit.method.annealing.path import Waypoint, choose
 from boltzkit.objective import Batch
 from boltzkit.randomness import generator
-from boltzkit.ranks import of_first_rank
+from boltzkit.ranks import copy_first_rank, of_first_rank
 from boltzkit.training import Memory
 
 __all__ = ["AnnealedBatches"]
@@ -76,7 +76,10 @@ class AnnealedBatches(Memory):
         self._order = torch.empty(0)
 
     def __call__(self, step: int) -> Batch:
-        """Return the batch of a step; the first one of a stage draws its buffer from the flow as it is."""
+        """Return the batch of a step; the first one of a stage draws its buffer from the flow as it is.
+
+        Where parameters are averaged, the flow then is the average of the stage before.
+        """
         stage = bisect_right(self._first_steps, step) - 1
         if self.config.averaged and self.stage >= 0:
             self._average(step - self._first_steps[self.stage])
@@ -94,7 +97,7 @@ class AnnealedBatches(Memory):
 
     @torch.no_grad()
     def _average(self, taken: int) -> None:
-        """Add the flow after so many steps of a stage to the average; a polynomial one, with the last tenth in it."""
+        """Add the flow after so many steps of a stage to the average: two thirds of it are from the last tenth."""
         parameters = [parameter.detach() for parameter in self.flow.parameters()]
         if not self.average:
             self.average = [parameter.clone() for parameter in parameters]
@@ -159,8 +162,12 @@ class AnnealedBatches(Memory):
         restarts, self.lost = tensors["signs"].tolist()
         self.restarts = int(restarts)
         self.start = {name[6:]: value for name, value in tensors.items() if name.startswith("start.")}
-        averaged = sum(name.startswith("average.") for name in tensors)
-        self.average = [tensors[f"average.{number}"] for number in range(averaged)]
+        # Of a checkpoint on a CPU, whatever the flow is on.
+        self.average = [
+            tensors[f"average.{number}"].to(parameter)
+            for number, parameter in enumerate(self.flow.parameters())
+            if f"average.{number}" in tensors
+        ]
         count = sum(name.endswith(".drawn") for name in tensors)
         self.buffers = [_stored_buffer(tensors, f"{number}.") for number in range(count)]
         self.lesson = Lesson(*(tensors[f"lesson.{name}"] for name in Lesson._fields)) if count else None
@@ -169,6 +176,7 @@ class AnnealedBatches(Memory):
     def _begin(self, stage: int) -> None:
         starts = self.config.stage_evaluations(self._budget)
         if self.average:
+            copy_first_rank(self.average)
             with torch.no_grad():
                 torch._foreach_copy_(list(self.flow.parameters()), self.average)
             self.average = []
