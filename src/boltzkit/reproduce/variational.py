@@ -260,8 +260,8 @@ _ISOLEUCINE = VariationalScale(
     {1_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(1_000_000, 200_000),
-    by_row=_laptop_steps,
 )
+"""The recipe as it is."""
 _HEXAPEPTIDE = VariationalScale(
     {2_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
