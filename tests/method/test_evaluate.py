@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -152,6 +153,14 @@ def test_a_mode_without_density_is_missed_with_its_share(judge):
     assert result.reverse.log_z == pytest.approx(result.log_z - math.log(2), abs=1e-3)
     # The control: nothing is missed of a target that the flow is.
     assert judge(GaussianMixture(modes[:1], 1.0)).missed == 0
+
+
+@pytest.mark.parametrize(("missed", "level"), [(0.001, "trust"), (0.004, "with care"), (0.1, "do not trust")])
+def test_what_test_samples_miss_counts_in_the_verdict(judge, missed, level):
+    """Weights cannot tell of a mode that is never drawn."""
+    found = replace(judge(well()), missed=missed)
+    assert (found.verdict.level, found.to_json()["verdict"]) == (level, level)
+    assert any("twentieth" in reason for reason in found.verdict.reasons) == (level != "trust")
 
 
 def test_log_z_deviates_by_chance_alone_where_the_flow_is_nearly_right(judge):

@@ -71,7 +71,6 @@ def evaluate(
         raise UserError(f"There is no data file or folder {data}: check --data.")
     _check_counts(samples=samples, test_samples=test_samples, wasserstein=wasserstein)
     from boltzkit import method
-    from boltzkit.ensemble import verdict
     from boltzkit.report import evaluation_figures, write_figures
     from boltzkit.storage import write_json
 
@@ -99,7 +98,7 @@ def evaluate(
     unfinished = "" if model.step == steps else f" of {number(steps)}: its training is not finished"
     print(f"{run} at step {number(model.step)}{unfinished}.")
     print(aligned(_rows(result)))
-    for line in verdict_lines(verdict(result.reverse)):
+    for line in verdict_lines(result.verdict):
         print(line)
     for name, reason in result.skipped.items():
         print(f"No {name}: {reason}")

@@ -17,6 +17,7 @@ from boltzkit.ensemble import (
     Observed,
     Reweighting,
     Tica,
+    Verdict,
     forward_reweighting,
     likelihood_gap,
     negative_log_likelihood,
@@ -38,6 +39,8 @@ _LOOKED_AT = 2_000
 """Samples by which mirror images are counted."""
 _MISSED = 20
 """Where the target has so many times the density of the flow, the flow misses it."""
+_SOME_MISSED, _MANY_MISSED = 0.002, 0.05
+"""Shares of a test set that may not, or must not, be missed."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,21 @@ class Evaluation:
         """Of a peptide with test data, the divergence of (φ, ψ): ``raw`` and ``reweighted``."""
         return None if self.peptide is None else self.peptide.ramachandran
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the weights say, and the test set: a mode that the flow never draws cannot show in its weights."""
+        judged = verdict(self.reverse)
+        if self.missed is None or self.missed <= _SOME_MISSED:
+            return judged
+        sentence = (
+            f"The flow has less than a twentieth of the density of {100 * self.missed:.2g} % of the test samples: "
+            "states as rare as that may be lost, whatever the weights say."
+        )
+        return judged.joined([("do not trust" if self.missed > _MANY_MISSED else "with care", sentence)])
+
     def to_json(self) -> dict[str, Any]:
         """Return plain numbers for metrics.json; what is not finite becomes null."""
-        judged = verdict(self.reverse)
+        judged = self.verdict
         content = asdict(self)
         peptide = content.pop("peptide") or {}
         content |= {
