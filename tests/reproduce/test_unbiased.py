@@ -1,6 +1,7 @@
 """Molecules from unbiased data: the plans are the paper's, and a study of seconds runs, stops, goes on and is kept."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,12 @@ from boltzkit.method import RunConfig, evaluate, fit, load
 from boltzkit.method.fit import check_config
 from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.cell import run_cell, stored_result
+from boltzkit.reproduce.experiment import Found
+from boltzkit.reproduce.experiment import finished as finished_rows
 from boltzkit.reproduce.published import LD_VARIANTS, UNBIASED
+from boltzkit.reproduce.report import gain, gain_without_data, write_report
 from boltzkit.reproduce.study import plan
+from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.unbiased import STUDIES
 
 NAME = "alanine-dipeptide"
@@ -138,6 +143,42 @@ def test_the_same_data_elsewhere_is_the_same_question(finished, data, study, tmp
     assert stored_result(other, finished[0] / "cells") is None
 
 
+def test_a_table_may_be_filled_on_several_draws_of_the_data(finished, data, study, tmp_path):
+    """A simulation gives other samples on another machine: rows count all the same, and the page says so."""
+    out = tmp_path / "again"
+    shutil.copytree(finished[0], out)
+    experiment = plan(study, "smoke", data, "cpu")
+    path = out / "cells" / f"{experiment.rows[0].cell.key}.json"
+    stored = json.loads(path.read_text())
+    stored["question"]["config"]["data"]["path"] = "dataset of another machine"
+    path.write_text(json.dumps(stored))
+    found = finished_rows(experiment, out)
+    assert len(found) == len(experiment.rows)
+    write_report(experiment, found, out)
+    assert "2 draws of the data" in (out / "table.md").read_text()
+    # The controls: one draw needs no word, and a row with other settings is none of this table.
+    assert "draws of the data" not in (finished[0] / "table.md").read_text()
+    stored["question"]["config"]["training"]["steps"] += 1
+    path.write_text(json.dumps(stored))
+    assert len(finished_rows(experiment, out)) == len(experiment.rows) - 1
+
+
+def test_the_sentence_compares_a_method_with_itself():
+    def found(group, label, ess):
+        return Found(planned=None, row=Row(group, label, {"ess": ess}, {}), result={}, arrays=None)
+
+    rows = [found("1000", "CMT", [0.2, 0.4]), found("1000", "FAB", [0.9]), found("1000", "CMT + LDR-L2", [0.5, 0.7]),
+            found("1000", "CMT + LDR-L1", [0.1]), found("9000", "CMT", [0.8])]  # fmt: skip
+    said = gain_without_data(rows)
+    assert (
+        "From 1000 evaluations, CMT + LDR-L2 reaches an effective sample size of 60.0 %, CMT alone 30.0 %."
+        in said
+    )
+    assert "FAB" not in said
+    assert "9000" not in said
+    assert "LDR" not in gain(rows[1:2])
+
+
 def test_a_kept_model_is_the_first_seeds_flow(finished, data, study, capsys):
     out, _ = finished
     for planned in plan(study, "smoke", data, "cpu").rows:
@@ -174,7 +215,9 @@ DRIVER = """
 import sys
 from pathlib import Path
 from boltzkit.reproduce.cell import run_cell
+from boltzkit.reproduce.report import gain, gain_without_data, write_report
 from boltzkit.reproduce.study import plan
+from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.unbiased import STUDIES
 import torch
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from boltzkit.errors import UserError
 from boltzkit.reproduce.experiment import Experiment, Planned
-from boltzkit.reproduce.question import same_question, without_data
+from boltzkit.reproduce.question import same_settings
 from boltzkit.reproduce.table import Row, read_values
 from boltzkit.storage import read_json
 
@@ -124,7 +124,7 @@ def gather(experiment: Experiment, folder: Path) -> Evidence:
             missing.append(planned.cell.label)
             continue
         results.append(result)
-        if not same_question(without_data(result["question"]), without_data(planned.cell.question())):
+        if not same_settings(result["question"], planned.cell.question()):
             older.append(planned.cell.label)
     return Evidence(tuple(rows), tuple(results), tuple(missing), tuple(older))
 

@@ -12,8 +12,10 @@ from boltzkit.data import Dataset
 from boltzkit.errors import UserError
 from boltzkit.method import MoleculeConfig
 from boltzkit.method.system import molecule_of
-from boltzkit.reproduce.cell import Cell, stored_result
+from boltzkit.reproduce.cell import Cell
+from boltzkit.reproduce.question import same_settings
 from boltzkit.reproduce.table import Column, Row, read_values
+from boltzkit.storage import read_json
 
 __all__ = ["Drawing", "Experiment", "Found", "Picture", "Planned", "finished"]
 
@@ -107,12 +109,16 @@ class Experiment:
 
 
 def finished(experiment: Experiment, out: Path) -> list[Found]:
-    """Return the rows whose cells are finished, in the table's order."""
+    """Return the rows whose cells are finished, in the table's order, on whatever draw of the data.
+
+    A table that takes days is filled on several machines, on which the same simulation gives other samples.
+    """
     found = []
     for planned in experiment.rows:
-        result = stored_result(planned.cell, out / "cells")
-        if result is not None:
+        path = out / "cells" / f"{planned.cell.key}.json"
+        result = dict(read_json(path)) if path.is_file() else {}
+        if same_settings(result.get("question"), planned.cell.question()):
             values = read_values(experiment.columns, result["runs"])
             row = Row(planned.group, planned.label, values, planned.paper)
-            found.append(Found(planned, row, result, out / "cells" / f"{planned.cell.key}.npz"))
+            found.append(Found(planned, row, result, path.with_suffix(".npz")))
     return found

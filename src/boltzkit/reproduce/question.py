@@ -8,7 +8,7 @@ from typing import Any
 from boltzkit.config import Config
 from boltzkit.method import RunConfig, TuneConfig
 
-__all__ = ["question", "same_question", "without_data"]
+__all__ = ["datasets", "question", "same_question", "same_settings"]
 
 
 _PLACES = (
@@ -41,8 +41,19 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
     )
 
 
-def without_data(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a question that names no dataset and no flow, to compare settings alone."""
+def same_settings(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
+    """Tell whether two questions are the same whatever data they name: simulations differ from machine to machine."""
+    return stored is not None and same_question(_without_data(stored), _without_data(asked))
+
+
+def datasets(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a question names of data and flows."""
+    config = content["config"]
+    return tuple(str((config.get(group) or {}).get(key)) for group, key in _PLACES)
+
+
+def _without_data(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a question that names no dataset and no flow."""
     config = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in content["config"].items()
     }

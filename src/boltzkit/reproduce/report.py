@@ -6,10 +6,11 @@ from pathlib import Path
 
 from boltzkit.report import Page, png
 from boltzkit.reproduce.experiment import Experiment, Found
+from boltzkit.reproduce.question import datasets
 from boltzkit.reproduce.table import Column, Row, to_csv, to_markdown
 from boltzkit.storage import write_bytes
 
-__all__ = ["gain", "write_report"]
+__all__ = ["gain", "gain_without_data", "write_report"]
 
 
 def write_report(experiment: Experiment, found: Sequence[Found], out: Path) -> Path:
@@ -17,13 +18,14 @@ def write_report(experiment: Experiment, found: Sequence[Found], out: Path) -> P
     rows = [one.row for one in found]
     columns = [c for c in experiment.columns if any(c.key in row.values for row in rows)]
     markdown = to_markdown(rows, columns, experiment.group_title)
-    text = f"# {experiment.name}\n\n{markdown}\n{experiment.explanation}\n"
+    explanation = experiment.explanation + _several_datasets(found)
+    text = f"# {experiment.name}\n\n{markdown}\n{explanation}\n"
     write_bytes(out / "table.md", text.encode())
     write_bytes(out / "table.csv", to_csv(rows, columns).encode())
     page = Page(experiment.title)
     page.text(experiment.summary(found))
     _add_table(page, markdown)
-    page.text(experiment.explanation, note=True)
+    page.text(explanation, note=True)
     for drawing in experiment.drawings:
         picture = drawing(found)
         if picture is not None:
@@ -41,22 +43,41 @@ def write_report(experiment: Experiment, found: Sequence[Found], out: Path) -> P
     return out / "report.html"
 
 
+def _several_datasets(found: Sequence[Found]) -> str:
+    number = len({datasets(one.result["question"]) for one in found})
+    if number < 2:
+        return ""
+    return f" The rows are of {number} draws of the data, which their cells name; each row is of one."
+
+
 def gain(found: Sequence[Found]) -> str:
-    """Return the result in one sentence for each block: the best regularised row against plain forward KL."""
+    """Return the result in one sentence for each block: the best regularised row against the same method without."""
+    return _gains(
+        found, "From {} samples", "The regulariser uses the energies of the samples, which are there already."
+    )
+
+
+def gain_without_data(found: Sequence[Found]) -> str:
+    """Return the same where blocks are budgets of energy evaluations."""
+    return _gains(
+        found, "From {} evaluations", "The regulariser uses energies that every method has evaluated."
+    )
+
+
+def _gains(found: Sequence[Found], given: str, why: str) -> str:
     sentences = []
     for group in dict.fromkeys(one.row.group for one in found):
         members = [one.row for one in found if one.row.group == group and "ess" in one.row.values]
         means = {row.label: 100 * statistics.fmean(row.values["ess"]) for row in members}
-        regularised = [label for label in means if "LDR" in label]
-        if regularised and "fwd KL" in means:
-            best = max(regularised, key=means.__getitem__)
-            sentences.append(
-                f"From {group} samples, {best} reaches an effective sample size of {means[best]:.1f} %, "
-                f"forward KL alone {means['fwd KL']:.1f} %."
-            )
-    if not sentences:
-        return "The cells that are finished so far."
-    return f"{' '.join(sentences)} The regulariser uses the energies of the training samples, which are there already."
+        for plain in (label for label in means if "LDR" not in label):
+            regularised = [label for label in means if label.startswith(f"{plain} + LDR")]
+            if regularised:
+                best = max(regularised, key=means.__getitem__)
+                sentences.append(
+                    f"{given.format(group)}, {best} reaches an effective sample size of {means[best]:.1f} %, "
+                    f"{plain} alone {means[plain]:.1f} %."
+                )
+    return f"{' '.join(sentences)} {why}" if sentences else "The cells that are finished so far."
 
 
 def _choice(one: Found) -> list[str]:

@@ -9,7 +9,7 @@ from boltzkit.reproduce.cell import Cell
 from boltzkit.reproduce.experiment import Experiment, Planned
 from boltzkit.reproduce.figures import by_method, by_size
 from boltzkit.reproduce.published import VARIATIONAL
-from boltzkit.reproduce.report import gain
+from boltzkit.reproduce.report import gain_without_data
 from boltzkit.reproduce.study import COLUMNS, EXPLANATION, checked_samples
 from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.training_figures import ramachandran, validation_curves
@@ -152,7 +152,7 @@ def plan_variational(
         "evaluations",
         tuple(rows),
         _EXPLANATION + ("" if at_paper else _OURS) + EXPLANATION,
-        gain,
+        gain_without_data,
         (
             by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations", elsewhere),
             by_method(COLUMNS, ("nll", "ess")),
