@@ -201,7 +201,7 @@ def _paper_steps(budget: int, row: str) -> tuple[str, ...]:
     return (f"training.steps={min(400_000, 400_000 * budget // 10_000_000)}",)
 
 
-_STEPS = {100_000: 5_000, 300_000: 6_000, 1_000_000: 18_000}
+_STEPS = {100_000: 3_000, 300_000: 6_000, 1_000_000: 18_000}
 
 
 def _laptop_steps(budget: int, row: str) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ _DIPEPTIDE = VariationalScale(
     seeds=(10, 11),
     evaluation=_judged(1_000_000, 200_000),
     by_row=_laptop_steps,
-    single=_ABLATIONS,
+    single=(*_ABLATIONS, "fab", "fab-ldr-l1", "ta-bg", "ta-bg-ldr-l1"),
 )
 _ISOLEUCINE = VariationalScale(
     {1_000_000: ("cmt-ldr-l2",)},
@@ -265,10 +265,9 @@ _ISOLEUCINE = VariationalScale(
 _HEXAPEPTIDE = VariationalScale(
     {2_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
-    evaluation=_judged(200_000, 20_000),
+    evaluation=_judged(200_000, 10_000),
     changes=(
         "annealing.stages=40",
-        "annealing.hottest=4",
         "annealing.cooling=0.8",
         "annealing.effective=8000",
         "training.steps=9000",
