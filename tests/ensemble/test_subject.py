@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from boltzkit.ensemble import Ensemble, Subject, Verdict
+from boltzkit.ensemble import EXCHANGED, MIRROR, Ensemble, Subject, Verdict
 from boltzkit.errors import UserError
 from boltzkit.molecule import find_molecule, save_molecule
 
@@ -33,6 +33,30 @@ def test_samples_of_another_molecule_are_refused(ensemble, tmp_path):
     save_molecule(find_molecule("alanine-dipeptide-cartesian"), tmp_path)
     with pytest.raises(UserError, match="not of the molecule that the samples were drawn for"):
         Ensemble.load(tmp_path)
+
+
+@pytest.mark.parametrize("one_handed", [True, False])
+def test_what_weighs_nothing_on_purpose_is_named_and_no_failure(one_handed, tmp_path):
+    """Mirror images and exchanged hydrogens stay in the number; energies that overflow are failures as ever."""
+    molecule = find_molecule("alanine-dipeptide")
+    x = molecule.positions.float().repeat(1_000, 1, 1)
+    x[:200] *= torch.tensor([-1.0, 1.0, 1.0])
+    names = [atom.name for atom in molecule.topology.atoms()]
+    first, second = (names.index(name) for name in ("HB1", "HB2"))
+    x[200:300, [first, second]] = x[200:300, [second, first]]
+    energy = torch.zeros(1_000, dtype=torch.float64)
+    energy[:303] = torch.inf
+    order = torch.randperm(1_000, generator=torch.Generator().manual_seed(0))
+    subject = Subject(molecule, 300.0, one_handed)
+    Ensemble.from_samples(x[order], energy[order], torch.zeros(1_000), subject=subject).save(tmp_path)
+    found = Ensemble.load(tmp_path)
+    assert (found.n, found.weights.n_failed) == (1_000, 303)
+    if one_handed:
+        assert found.weights.failures == {MIRROR: 200, EXCHANGED: 100, "energy is +inf": 3}
+        assert found.verdict.level == "trust"
+    else:  # The control: where they are not forbidden, an energy of +inf is a failure.
+        assert found.weights.failures == {"energy is +inf": 303}
+        assert found.verdict.level == "do not trust"
 
 
 def test_other_samples_have_none(tmp_path):

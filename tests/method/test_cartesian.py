@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from boltzkit.coordinates import Handedness
-from boltzkit.ensemble import draw
+from boltzkit.ensemble import EXCHANGED, MIRROR, draw
 from boltzkit.errors import UserError
 from boltzkit.flow import AugmentedFlow
 from boltzkit.method import Model, evaluate, find_recipe, fit
@@ -60,8 +60,14 @@ def test_trained_judged_and_loaded(tiny, tmp_path):
     found = evaluate(model)
     assert found.nll.value < evaluate(Model.untrained(tiny())).nll.value
     assert found.offset == pytest.approx(model.flow.published_offset)
-    assert 0 <= found.mirror_images <= 1
     assert found.to_json()["mirror_images"] == found.mirror_images
+    # Counted among the samples that are judged, and weightless there.
+    drawn = draw(model.flow, model.target, 400, model.config.seed, subject=model.subject)
+    wrong = Handedness.of(model.subject.molecule).wrong(drawn.x)
+    assert found.mirror_images == pytest.approx(float(wrong.double().mean()))
+    assert 0 < found.mirror_images < 1
+    assert found.reverse.failures[MIRROR] == drawn.weights.failures[MIRROR] == int(wrong.sum())
+    assert found.reverse.failures[EXCHANGED] == round(400 * found.exchanged)
     x, log_prob = model.sample(20)
     torch.testing.assert_close(model.log_prob(x), log_prob, atol=1e-2, rtol=0)
 

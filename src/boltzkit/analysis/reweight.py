@@ -105,7 +105,7 @@ def _new_subject(
                     "The ensemble does not say its temperature: give one to reweight to a molecule."
                 )
             temperature = old.temperature
-        return Subject(to, temperature)
+        return Subject(to, temperature, old is not None and old.one_handed)
     if old is None:
         if to is None:
             raise UserError(
@@ -113,7 +113,7 @@ def _new_subject(
                 "function with its reduced energy there."
             )
         return None
-    return Subject(old.molecule, old.temperature if temperature is None else temperature)
+    return replace(old, temperature=old.temperature if temperature is None else temperature)
 
 
 def _new_energy(

@@ -189,6 +189,8 @@ def _rows(result: "Evaluation") -> list[tuple[str, str]]:
         found = measured(100 * result.forward.fraction, 100 * result.forward.standard_error)
         rows.append(("forward ESS", f"{found} %"))
     rows += reweighting_rows(result.reverse)
+    for name, share in (("mirror images", result.mirror_images), ("with exchanged atoms", result.exchanged)):
+        rows += [] if share is None else [(name, f"{100 * share:.3g} % of the flow's samples")]
     if result.log_z is not None:
         rows.append(("log Z, exact", number(result.log_z)))
     return [*rows, *_peptide_rows(result), ("evaluations", number(result.evaluations))]

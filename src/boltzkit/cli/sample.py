@@ -103,8 +103,16 @@ def reweighting_rows(numbers: "Reweighting") -> list[tuple[str, str]]:
         ("log Z", measured(numbers.log_z, numbers.log_z_se)),
         ("Pareto k", number(numbers.pareto_k)),
     ]
-    rows += [(f"failed: {reason}", number(count)) for reason, count in numbers.failures.items()]
-    return rows
+    return rows + [_weightless(reason, count, numbers.n) for reason, count in numbers.failures.items()]
+
+
+def _weightless(reason: str, count: int, n: int) -> tuple[str, str]:
+    """Return what to say of samples without weight: failures, or what weighs nothing on purpose."""
+    from boltzkit.ensemble import EXCHANGED, MIRROR
+
+    if reason in (MIRROR, EXCHANGED):
+        return reason, f"{number(count)} of {number(n)}, without weight and still among the {number(n)}"
+    return f"failed: {reason}", number(count)
 
 
 def verdict_lines(verdict: "Verdict") -> list[str]:

@@ -15,6 +15,7 @@ from boltzkit.ensemble.metrics import (
     reweighting,
 )
 from boltzkit.ensemble.observed import Observe, Observed, observe_model
+from boltzkit.ensemble.other_hand import EXCHANGED, MIRROR, OtherHand
 from boltzkit.ensemble.peptide import PeptideObservables
 from boltzkit.ensemble.sampling import draw, draw_effective, draw_into
 from boltzkit.ensemble.spool import forget_chunks
@@ -24,6 +25,8 @@ from boltzkit.ensemble.transport import euclidean_distance, torus_distance
 from boltzkit.ensemble.verdict import Finding, Level, Verdict, verdict
 
 __all__ = [
+    "EXCHANGED",
+    "MIRROR",
     "TORUS",
     "Distance",
     "Divergence",
@@ -36,6 +39,7 @@ __all__ = [
     "NegativeLogLikelihood",
     "Observe",
     "Observed",
+    "OtherHand",
     "PeptideObservables",
     "Reweighting",
     "Subject",

@@ -79,9 +79,10 @@ class Ensemble:
             wanted: the effective number that was asked for, if any.
             subject: the molecule and its temperature, if there is one.
         """
-        weights = LogWeights.from_samples(log_prob, energy)
-        if len(x) != weights.n:
-            raise UserError(f"There are {len(x)} samples but {weights.n} energies.")
+        if len(x) != len(energy):
+            raise UserError(f"There are {len(x)} samples but {len(energy)} energies.")
+        named = {} if subject is None else subject.weightless(x, energy)
+        weights = LogWeights.from_samples(log_prob, energy, named)
         energy, log_prob = energy.detach().cpu().double(), log_prob.detach().cpu().double()
         cost = weights.n if energy_evaluations is None else energy_evaluations
         return cls(x.detach().cpu(), energy, log_prob, weights, cost, name, wanted, subject)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from boltzkit.energy.target import Target
 from boltzkit.ensemble.blocks import even_blocks
+from boltzkit.ensemble.other_hand import EXCHANGED, MIRROR
 from boltzkit.ensemble.sampling import chunks_of
 from boltzkit.ensemble.spool import Chunk
 from boltzkit.flow.flow import Flow
@@ -88,8 +89,12 @@ class Observed:
 
     @cached_property
     def weights(self) -> LogWeights:
-        """Log weights −u − log q; failed samples are weightless."""
-        return LogWeights.from_samples(self.log_prob, self.energy)
+        """Log weights −u − log q; failed samples are weightless, and those that are so on purpose named."""
+        forbidden = self.energy.isposinf()
+        known = {
+            key: self.observables[key] & forbidden for key in (MIRROR, EXCHANGED) if key in self.observables
+        }
+        return LogWeights.from_samples(self.log_prob, self.energy, known)
 
 
 def observe_model(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from boltzkit.ensemble.metrics import Reweighting
+from boltzkit.ensemble.other_hand import EXCHANGED, MIRROR
 from boltzkit.notebook import as_list, as_rows
 from boltzkit.weights import pareto_k_limit
 
@@ -105,10 +106,12 @@ def _effective(summary: Reweighting) -> Finding | None:
 
 
 def _failed(summary: Reweighting) -> Finding | None:
-    share = summary.n_failed / summary.n
-    named = ", ".join(f"{reason}: {count}" for reason, count in summary.failures.items())
-    sentence = f"{summary.n_failed} of {summary.n} samples failed and carry no weight ({named})."
-    return _graded(share, _SOME_FAILED, _MANY_FAILED, sentence)
+    # What is weightless on purpose lowers the ESS, and that is all.
+    failures = {reason: n for reason, n in summary.failures.items() if reason not in (MIRROR, EXCHANGED)}
+    failed = sum(failures.values())
+    named = ", ".join(f"{reason}: {count}" for reason, count in failures.items())
+    sentence = f"{failed} of {summary.n} samples failed and carry no weight ({named})."
+    return _graded(failed / summary.n, _SOME_FAILED, _MANY_FAILED, sentence)
 
 
 def _largest(summary: Reweighting) -> Finding | None:

@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzkit.coordinates import PAPER_NLL_OFFSET, Handedness
+from boltzkit.coordinates import PAPER_NLL_OFFSET
 from boltzkit.data import Dataset
 from boltzkit.ensemble import (
+    EXCHANGED,
+    MIRROR,
     Divergence,
     ForwardReweighting,
     NegativeLogLikelihood,
@@ -35,8 +37,6 @@ from boltzkit.weights import Estimate
 
 __all__ = ["Evaluation", "evaluate", "judge"]
 
-_LOOKED_AT = 2_000
-"""Samples by which mirror images are counted."""
 _MISSED = 20
 """Where the target has so many times the density of the flow, the flow misses it."""
 _SOME_MISSED, _MANY_MISSED = 0.002, 0.05
@@ -60,6 +60,7 @@ class Evaluation:
         evaluations: energy evaluations spent on the judgement.
         offset: what published NLLs of such flows contain beyond ours; None where there is no other convention.
         mirror_images: share of samples with a stereocentre the wrong way round, of flows on Cartesian coordinates.
+        exchanged: share of other samples in which atoms of the same kind have changed places, of such flows.
         peptide: of a peptide, what is known of its torsions and energies.
         missed: share of the test set where the flow has less than a twentieth of the target's density: modes that it
             lacks, whatever its weights say.
@@ -77,6 +78,7 @@ class Evaluation:
     evaluations: int
     offset: float | None = None
     mirror_images: float | None = None
+    exchanged: float | None = None
     peptide: PeptideMetrics | None = None
     missed: float | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -195,7 +197,8 @@ def judge(
         step=model.step,
         evaluations=evidence.evaluations,
         offset=_offset(model),
-        mirror_images=_mirror_images(model),
+        mirror_images=_share(drawn, MIRROR),
+        exchanged=_share(drawn, EXCHANGED),
         missed=missed,
         peptide=peptide_metrics(evidence, clip, transport) if evidence.backbone is not None else None,
         skipped=dict(skipped or {}),
@@ -208,12 +211,9 @@ def _offset(model: Model) -> float | None:
     return PAPER_NLL_OFFSET if isinstance(model.config.target, MoleculeConfig) else None
 
 
-def _mirror_images(model: Model) -> float | None:
-    """Return the share of samples that are the wrong way round, of flows that can place such."""
-    if not isinstance(model.flow, AugmentedFlow) or model.subject is None:
-        return None
-    x, _ = model.sample(_LOOKED_AT, model.config.seed)
-    return float(Handedness.of(model.subject.molecule).wrong(x.cpu()).double().mean())
+def _share(drawn: Observed, name: str) -> float | None:
+    """Return the share of samples that something befalls, where that was looked at."""
+    return float(drawn.observables[name].double().mean()) if name in drawn.observables else None
 
 
 def _missed(data: Observed, log_z: float) -> float | None:

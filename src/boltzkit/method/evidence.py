@@ -9,7 +9,15 @@ from torch import Tensor
 
 from boltzkit.data import Dataset, load_labelled
 from boltzkit.energy.constants import BOLTZMANN
-from boltzkit.ensemble import Observe, Observed, PeptideObservables, Tica, observe_model, trajectory_blocks
+from boltzkit.ensemble import (
+    Observe,
+    Observed,
+    OtherHand,
+    PeptideObservables,
+    Tica,
+    observe_model,
+    trajectory_blocks,
+)
 from boltzkit.ensemble.spool import Chunk
 from boltzkit.flow import AugmentedFlow
 from boltzkit.method.model import Model
@@ -80,8 +88,16 @@ def gather(
 def _observables(model: Model, tica: Tica | None) -> tuple[Backbone | None, Observe | None]:
     if not isinstance(model.config.target, MoleculeConfig):
         return None, None
-    backbone = Backbone.of(molecule_of(model.config.target).topology)
-    return (backbone, PeptideObservables(backbone, tica)) if backbone.names else (None, None)
+    molecule = molecule_of(model.config.target)
+    backbone = Backbone.of(molecule.topology)
+    looks: list[Observe] = [PeptideObservables(backbone, tica)] if backbone.names else []
+    if isinstance(model.flow, AugmentedFlow):
+        looks.append(OtherHand.of(molecule))
+
+    def observe(x: Tensor) -> dict[str, Tensor]:
+        return {name: values for look in looks for name, values in look(x).items()}
+
+    return backbone if backbone.names else None, observe if looks else None
 
 
 def _test_data(

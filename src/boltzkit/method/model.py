@@ -40,7 +40,9 @@ class Model:
         """The molecule and its temperature, if the flow is one's."""
         target = self.config.target
         return (
-            Subject(molecule_of(target), target.temperature) if isinstance(target, MoleculeConfig) else None
+            Subject(molecule_of(target), target.temperature, target.one_handed)
+            if isinstance(target, MoleculeConfig)
+            else None
         )
 
     @classmethod

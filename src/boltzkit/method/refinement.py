@@ -68,7 +68,7 @@ class Refinement:
         assert isinstance(target, MoleculeConfig)
         _refuse_other(proposal, config)
         # Weighed against the run's own target: a proposal may have learned at another temperature.
-        subject = Subject(molecule_of(target), target.temperature)
+        subject = Subject(molecule_of(target), target.temperature, target.one_handed)
         samples = importance_set(
             proposal.flow, build_energy(target), settings, config.seed, out / "importance", subject
         )

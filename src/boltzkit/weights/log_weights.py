@@ -44,7 +44,9 @@ class LogWeights:
             raise ValueError("Every weightless sample has exactly one named reason.")
 
     @classmethod
-    def from_samples(cls, log_prob: Tensor, energy: Tensor) -> "LogWeights":
+    def from_samples(
+        cls, log_prob: Tensor, energy: Tensor, named: Mapping[str, Tensor] | None = None
+    ) -> "LogWeights":
         """Weigh samples of q against exp(−u).
 
         An energy of −inf, or a log weight of +inf, would outweigh everything else: it is a failure like NaN.
@@ -52,6 +54,7 @@ class LogWeights:
         Args:
             log_prob: log q(x), ``(n,)``.
             energy: reduced energy u(x), ``(n,)``.
+            named: samples that are weightless for reasons known beforehand, ``(n,)`` each, by reason.
         """
         if log_prob.shape != energy.shape or log_prob.ndim != 1 or log_prob.numel() == 0:
             raise UserError(
@@ -60,7 +63,7 @@ class LogWeights:
             )
         log_prob, energy = log_prob.detach().cpu().double(), energy.detach().cpu().double()
         failed, failures = torch.zeros(len(energy), dtype=torch.bool), {}
-        for reason, mask in _reasons(log_prob, energy):
+        for reason, mask in (*(named or {}).items(), *_reasons(log_prob, energy)):
             if count := int((mask & ~failed).sum()):
                 failures[reason] = count
             failed |= mask
