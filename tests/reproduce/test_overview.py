@@ -122,6 +122,22 @@ def test_a_folder_that_nobody_named_is_shown_too(results):
     assert "It is [fine](gmm), see ![x](something-else/x.png)." in page
 
 
+def test_nothing_of_a_note_is_lost(results):
+    """Of folders that are no experiment, the page has every line, with headings below its own."""
+    (results / "other").mkdir()
+    rows = "| a |\n|---|\n" + "| 1 |\n" * 80
+    text = "# Other\n\nMachine: old.\n\n```bash\n# a comment\nmake docs\n```\n\n| b |\n|---|\n| 2 |\n\n## Reading\n\nWell.\n"
+    (results / "other" / "README.md").write_text(text)
+    (results / "other" / "table.md").write_text(rows)
+    page = overview(results)
+    section = page.split("### Other\n")[1].split("\n### ")[0]
+    for line in text.splitlines()[1:]:
+        assert (line.replace("## Reading", "#### Reading")) in section.splitlines()
+    assert "[The table](other/table.md) has 82 lines." in section
+    (results / "other" / "table.md").write_text("| c |\n|---|\n| 3 |\n")
+    assert "| 3 |" in overview(results)
+
+
 def test_mistakes_are_explained(tmp_path):
     with pytest.raises(UserError, match="no folder"):
         overview(tmp_path / "nothing")

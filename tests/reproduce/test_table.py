@@ -74,6 +74,12 @@ def test_markdown_says_it_all():
     ]
 
 
+def test_a_published_number_may_come_without_a_spread():
+    rows = [Row("1", "a", {"nll": [3.0, 3.1]}, {"nll": (2.5, None)})]
+    assert "(2.500)" in to_markdown(rows, (NLL,), "samples")
+    assert to_csv(rows, (NLL,)).splitlines()[1].endswith(",2.5,")
+
+
 def test_groups_are_judged_apart():
     """The best of one data size does not take the mark from the best of another."""
     rows = [Row(g, "a", {"nll": [v, v + 0.01]}, {}) for g, v in (("500", 3.0), ("1000", 2.0))]

@@ -21,11 +21,12 @@ _LINK = re.compile(r"\]\(([^)#\s]+)\)")
 
 @dataclass(frozen=True)
 class Note:
-    """What a README says: its title, its commands, and how to read the numbers."""
+    """What a README says: its title, its commands, how to read the numbers, and all that follows the title."""
 
     title: str
     commands: str
     reading: str
+    body: str
 
 
 def read_note(folder: Path) -> Note | None:
@@ -45,7 +46,8 @@ def read_note(folder: Path) -> Note | None:
     commands = "" if block is None else block[1].rstrip("\n")
     marked = re.search(r"^## Reading\n(.*?)(?=^## |\Z)", body, re.MULTILINE | re.DOTALL)
     reading = _first_paragraph(_BLOCK.sub("", body)) if marked is None else marked[1].strip()
-    return Note(title.removeprefix("# "), commands, _linked_from_above(reading, folder.name))
+    moved = (_linked_from_above(part, folder.name) for part in (reading, body.strip()))
+    return Note(title.removeprefix("# "), commands, *moved)
 
 
 def _first_paragraph(body: str) -> str:

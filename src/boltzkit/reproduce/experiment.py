@@ -14,7 +14,7 @@ from boltzkit.method import MoleculeConfig
 from boltzkit.method.system import molecule_of
 from boltzkit.reproduce.cell import Cell
 from boltzkit.reproduce.question import same_settings
-from boltzkit.reproduce.table import Column, Row, read_values
+from boltzkit.reproduce.table import Column, Published, Row, read_values
 from boltzkit.storage import read_json
 
 __all__ = ["Drawing", "Experiment", "Found", "Picture", "Planned", "finished"]
@@ -27,7 +27,7 @@ class Planned:
     group: str
     label: str
     cell: Cell
-    paper: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    paper: Mapping[str, Published] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """One page of all results: each table and figure of the paper, ours beside it, made from the files of the results."""
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,6 +39,8 @@ boltzkit simulate alanine-dipeptide --out data/alanine-dipeptide --samples 12000
 ```
 """  # noqa: E501
 _FLOWS_FOLDER, _SYSTEMS_FOLDER = "benchmark-inference", "benchmark-energy"
+_LONG = 60
+"""Lines of a table that is named and not shown."""
 _TITLES = {
     "flows": "Sizes and speeds of the flows",
     "systems": "Molecules",
@@ -205,7 +208,8 @@ class _Overview:
             steps = ", ".join(f"{n:,}" for n in evidence.steps) if minutes else "–"
             shown = f"{min(minutes):.0f} to {max(minutes):.0f} min" if minutes else "not run yet"
             published = f"{there.hours:.1f} h" if there.hours >= 1 else f"{60 * there.hours:.0f} min"
-            yield f"| {there.system} | {there.method} | {steps} | {shown} | {there.steps:,} | {published} |"
+            given = f", {there.given}" if there.given else ""
+            yield f"| {there.system} | {there.method} | {steps} | {shown} | {there.steps:,}{given} | {published} |"
         yield ""
 
     def _others(self) -> Iterator[str]:
@@ -219,24 +223,28 @@ class _Overview:
                 yield f"## {note.title}\n"
                 names = ", ".join(exhibit.name for exhibit in EXHIBITS if name in exhibit.answered)
                 yield f"{names} of the paper.\n"
-                yield from self._whole(name, note)
+                yield from self._whole(name, note, level=2)
         yield "## Beyond the paper\n"
         for name, note in named.items():
             if name not in answering:
                 yield f"### {note.title}\n"
-                yield from self._whole(name, note)
+                yield from self._whole(name, note, level=3)
 
-    def _whole(self, name: str, note: Note) -> Iterator[str]:
-        if note.commands:
-            yield f"```bash\n{note.commands}\n```\n"
+    def _whole(self, name: str, note: Note, level: int) -> Iterator[str]:
+        """Yield all that a README says, its headings below one of a level, with the table and pictures beside it."""
+        yield _lowered(note.body, level) + "\n"
         table = self.root / name / "table.md"
-        if table.is_file():
-            yield (
-                "\n".join(line for line in table.read_text().splitlines() if _is_tabular(line)).strip() + "\n"
-            )
-        yield f"{note.reading}\n"
-        yield from _pictures(self.root / name)
-        yield f"All of it: [results/{name}]({name}).\n"
+        lines = (
+            [line for line in table.read_text().splitlines() if _is_tabular(line)] if table.is_file() else []
+        )
+        if len(lines) > _LONG:
+            yield f"[The table]({name}/table.md) has {len(lines)} lines.\n"
+        elif lines:
+            yield "\n".join(lines).strip() + "\n"
+        yield from (
+            text for text in _pictures(self.root / name) if text.partition("](")[2].strip() not in note.body
+        )
+        yield f"Files: [results/{name}]({name}).\n"
 
     def _note(self, folder: str, command: str) -> Iterator[str]:
         note = read_note(self.root / folder)
@@ -267,6 +275,14 @@ def _pictures(folder: Path) -> Iterator[str]:
     """Yield the pictures that lie in a folder itself."""
     for path in sorted(folder.glob("*.png")):
         yield f"![{path.stem.replace('_', ' ').replace('-', ' ')}]({folder.name}/{path.name})\n"
+
+
+def _lowered(text: str, level: int) -> str:
+    """Return a text with its headings below one of a level; comments in code are none."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    # Every other part is a block of code.
+    parts[::2] = [re.sub(r"^#", "#" * level, part, flags=re.MULTILINE) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _is_tabular(line: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from boltzkit.report import Page, png
 from boltzkit.reproduce.experiment import Experiment, Found
 from boltzkit.reproduce.question import datasets
-from boltzkit.reproduce.table import Column, Row, to_csv, to_markdown
+from boltzkit.reproduce.table import Column, Row, published_text, to_csv, to_markdown
 from boltzkit.storage import write_bytes
 
 __all__ = ["gain", "gain_without_data", "write_report"]
@@ -101,11 +101,6 @@ def _published(rows: Sequence[Row], columns: Sequence[Column], group_title: str)
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for i, row in enumerate(rows):
         group = row.group if i == 0 or rows[i - 1].group != row.group else ""
-        cells = [
-            f"{row.paper[c.key][0]:.{c.digits}f} ± {row.paper[c.key][1]:.{c.digits}f}"
-            if c.key in row.paper
-            else "–"
-            for c in known
-        ]
+        cells = [published_text(row.paper[c.key], c.digits) if c.key in row.paper else "–" for c in known]
         lines.append("| " + " | ".join([group, row.label, *cells]) + " |")
     return "\n".join(lines) + "\n"

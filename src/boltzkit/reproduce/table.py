@@ -9,7 +9,19 @@ from typing import Any
 
 from scipy import stats
 
-__all__ = ["Column", "Row", "bold_marks", "read_values", "to_csv", "to_markdown"]
+__all__ = [
+    "Column",
+    "Published",
+    "Row",
+    "bold_marks",
+    "published_text",
+    "read_values",
+    "to_csv",
+    "to_markdown",
+]
+
+Published = tuple[float, float | None]
+"""A mean of the paper and its spread, where it tells one."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class Row:
     group: str
     label: str
     values: dict[str, list[float]]
-    paper: Mapping[str, tuple[float, float]]
+    paper: Mapping[str, Published]
 
 
 def read_values(columns: Sequence[Column], runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
@@ -111,7 +123,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         for column in columns:
             paper = row.paper.get(column.key)
             numbers += _numbers(row.values.get(column.key), column.scale)
-            numbers += ["", ""] if paper is None else [f"{paper[0]:g}", f"{paper[1]:g}"]
+            numbers += ["", ""] if paper is None else ["" if part is None else f"{part:g}" for part in paper]
         seeds = max(map(len, row.values.values()), default=0)
         writer.writerow([row.group, row.label, seeds, *numbers])
     return buffer.getvalue()
@@ -149,4 +161,10 @@ def _cell(row: Row, column: Column, bold: bool) -> str:
             text += f" ± {spread * column.scale:.{column.digits}f}"
     text = f"**{text}**" if bold else text
     paper = row.paper.get(column.key)
-    return text if paper is None else f"{text} ({paper[0]:.{column.digits}f} ± {paper[1]:.{column.digits}f})"
+    return text if paper is None else f"{text} ({published_text(paper, column.digits)})"
+
+
+def published_text(number: Published, digits: int) -> str:
+    """Return a number of the paper as tables show it."""
+    mean, spread = number
+    return f"{mean:.{digits}f}" if spread is None else f"{mean:.{digits}f} ± {spread:.{digits}f}"
