@@ -126,7 +126,8 @@ def test_nothing_of_a_note_is_lost(results):
     """Of folders that are no experiment, the page has every line, with headings below its own."""
     (results / "other").mkdir()
     rows = "| a |\n|---|\n" + "| 1 |\n" * 80
-    text = "# Other\n\nMachine: old.\n\n```bash\n# a comment\nmake docs\n```\n\n| b |\n|---|\n| 2 |\n\n## Reading\n\nWell.\n"
+    block, table = "```bash\n# a comment\nmake docs\n```", "| b |\n|---|\n| 2 |"
+    text = f"# Other\n\nMachine: old.\n\n{block}\n\n{table}\n\n## Reading\n\nWell.\n"
     (results / "other" / "README.md").write_text(text)
     (results / "other" / "table.md").write_text(rows)
     page = overview(results)
