@@ -1,5 +1,7 @@
 """Flows on Cartesian coordinates in the whole line: trained, judged and drawn from like any other."""
 
+import math
+
 import pytest
 import torch
 
@@ -136,6 +138,15 @@ def test_the_correction_changes_weights_and_no_likelihood(tiny):
     x = gaussian.sample(20).x
     assert torch.equal(gaussian.log_prob(x), chi.log_prob(x))
     assert gaussian.flow.published_offset == chi.flow.published_offset
+
+
+def test_the_scale_of_the_data_may_be_given(tiny):
+    """It sets the noise of the centre, whose entropy published likelihoods contain."""
+    usual, given = (Model.untrained(tiny(*changes)).flow for changes in ((), ("flow.scale=0.1",)))
+    assert given.augmentation.sigma == pytest.approx(0.1 / 22**0.5)
+    wider = usual.augmentation.sigma / given.augmentation.sigma
+    assert wider > 1.1
+    assert usual.published_offset - given.published_offset == pytest.approx(3 * math.log(wider))
 
 
 def test_without_data_it_is_refused():

@@ -44,6 +44,9 @@ def test_the_paper_scale_is_the_papers(monkeypatch):
     assert rows[3].cell.config.objective.warm_up == 100_000
     assert (config.evaluation.clip, config.evaluation.discard) == (0.002, True)
     assert rows[1].paper["ess"] == (27.32, 1.28)
+    steps = {row.cell.key: row.cell.config.training.steps for row in rows}
+    assert steps["100000-path-gradient"] == 100_000  # a step takes four times as long
+    assert config.flow.scale == 0.166
     assert set(CARTESIAN) == {row.cell.key.split("-", 1)[1] for row in rows[:-1]}
 
 

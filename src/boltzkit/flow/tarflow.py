@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 import torch
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, PositiveFloat, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from boltzkit.config import Config
@@ -40,6 +40,9 @@ class TarFlowConfig(Config):
     """How much wider than the channels the hidden layer after each attention is."""
     correction: Correction = "gaussian"
     """Law of the centre that weights take out: `gaussian` (exact), or `chi` to compare with earlier publications."""
+    scale: PositiveFloat | None = None
+    """nm: standard deviation of centred data, by which they are divided; over √atoms, the noise of their centre. That
+    of the molecule's reference structure by default."""
 
     @field_validator("heads")
     @classmethod

@@ -164,7 +164,7 @@ def cartesian_paper() -> RunConfig:
                 }
             ),
             "evaluation": EvaluationConfig(
-                samples=1_000_000, test_samples=10_000_000, clip=0.002, discard=True
+                samples=1_000_000, test_samples=1_000_000, clip=0.002, discard=True
             ),
         }
     )

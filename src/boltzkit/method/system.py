@@ -131,7 +131,8 @@ def build_flow_for(
                 f"{target.name} has constrained bonds, which leave Cartesian positions no volume: set "
                 "flow.kind=spline, or take a molecule without constraints."
             )
-        return build_tarflow(flow, molecule.n_atoms, seeds[0], centred_scale(molecule.positions)).float()
+        scale = centred_scale(molecule.positions) if flow.scale is None else flow.scale
+        return build_tarflow(flow, molecule.n_atoms, seeds[0], scale).float()
     coordinates = InternalCoordinates.of(molecule_of(target), target.coordinates)
     bijection = build_spline_bijection(flow, coordinates.kinds, seeds[0])
     chain = Chain([*bijection.links, coordinates])
