@@ -13,6 +13,7 @@ from scipy import integrate, special, stats
 
 from boltzkit.errors import UserError
 from boltzkit.objective import LogDispersion
+from boltzkit.objective.penalty import Huber, Power
 
 POWERS = [1.0, 1.5, 2.0, 3.0]
 DISPERSIONS = {**{f"l{p}": LogDispersion(p) for p in POWERS}, "huber": LogDispersion.huber(0.3)}
@@ -27,17 +28,18 @@ def dispersion(request):
 
 def penalty(dispersion, v):
     """ρ(v), written a second time for NumPy."""
-    if dispersion.delta is None:
+    if isinstance(dispersion.rho, Power):
         return np.abs(v) ** dispersion.p
-    d = dispersion.delta
+    d = dispersion.rho.delta
     return np.where(np.abs(v) <= d, v**2, 2 * d * np.abs(v) - d**2)
 
 
 def slope(dispersion, v):
     """ρ'(v) as Eq. (ldr_grad_general) has it: p |v|^(p−1) sign(v)."""
-    if dispersion.delta is None:
+    if isinstance(dispersion.rho, Power):
         return dispersion.p * np.abs(v) ** (dispersion.p - 1) * np.sign(v)
-    return np.clip(2 * v, -2 * dispersion.delta, 2 * dispersion.delta)
+    d = dispersion.rho.delta
+    return np.clip(2 * v, -2 * d, 2 * d)
 
 
 def parabola(mean, scale):
@@ -51,7 +53,9 @@ def value_by_quadrature(dispersion, mean, scale):
     at, width = REFERENCE
     centre = a * (at**2 + width**2) + b * at + c
     # ρ has kinks where f reaches these levels; the integrator must know them.
-    levels = [0.0] if dispersion.delta is None else [0.0, dispersion.delta, -dispersion.delta]
+    levels = [0.0]
+    if isinstance(dispersion.rho, Huber):
+        levels += [dispersion.rho.delta, -dispersion.rho.delta]
     roots = np.concatenate([np.roots([a, b, c - centre - level]) for level in levels])
     edges = [at - 12 * width, *sorted(roots.real[np.isreal(roots)]), at + 12 * width]
 
@@ -139,7 +143,7 @@ def test_gradient_flows_through_the_centre(dispersion, mean, scale, gaussian_flo
     detached = gradient(dispersion(flow.log_prob(x), energy, weights, fixed), flow).numpy()
     difference = np.abs(grad - detached).max()
     # Control: a centre held fixed gives another gradient, except for the variance.
-    assert difference < 1e-10 if dispersion.p == 2.0 and dispersion.delta is None else difference > 1e-2
+    assert difference < 1e-10 if dispersion.rho == Power(2.0) else difference > 1e-2
 
 
 @pytest.mark.parametrize(("p", "rate"), [(1.0, 0.0), (1.5, 0.5), (2.0, 1.0), (3.0, 2.0)])

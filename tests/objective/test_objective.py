@@ -1,6 +1,7 @@
 """The weighted sum: weights, warm-up, shared and separate batches, batches spread over processes."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -209,7 +210,7 @@ def test_a_batch_spread_over_two_processes_gives_the_loss_of_the_whole(flow, dis
     one = Objective(ForwardKL(), dispersion)(flow, whole, step=0).total
 
     def ranks(total):
-        spread = LogDispersion(dispersion.p, dispersion.delta, total)
+        spread = replace(dispersion, total=total)
         return Objective(ForwardKL(total), spread)(flow, halves, step=0).total
 
     two = ranks(over_ranks)

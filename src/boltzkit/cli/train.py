@@ -157,9 +157,11 @@ def _data(config: "RunConfig") -> str:
 
 def _objective(config: "ObjectiveConfig") -> str:
     """Name the terms with their weights, as the paper writes them."""
+    from boltzkit.method.dispersion_name import dispersion_label
+
     terms = []
     if config.data != "none":
         terms.append(f"{config.data_weight:g} × {config.data.replace('_', ' ').replace('kl', 'KL')}")
     if config.dispersion != "none":
-        terms.append(f"{config.dispersion_weight:g} × LDR-{config.dispersion.title()}")
+        terms.append(f"{config.dispersion_weight:g} × {dispersion_label(config.dispersion)}")
     return " + ".join(terms)

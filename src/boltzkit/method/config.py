@@ -9,7 +9,7 @@ from boltzkit.energy import TargetConfig
 from boltzkit.flow import RealNVPConfig
 from boltzkit.method.annealing.config import AnnealingConfig
 from boltzkit.method.biased.config import ImportanceConfig, ReferenceConfig
-from boltzkit.method.dispersion_name import DispersionName
+from boltzkit.method.dispersion_name import DispersionName, dispersion_called
 from boltzkit.method.fab.config import FabConfig
 from boltzkit.method.system import FlowChoice, TargetChoice
 from boltzkit.objective import (
@@ -74,11 +74,7 @@ class ObjectiveConfig(Config):
 
     def dispersion_term(self) -> LogDispersion | None:
         """Return the regulariser, None where there is none."""
-        if self.dispersion == "none":
-            return None
-        if self.dispersion == "huber":
-            return LogDispersion.huber(self.huber_delta)
-        return LogDispersion(p=float(self.dispersion[1:]))
+        return dispersion_called(self.dispersion, self.huber_delta)
 
 
 class EvaluationConfig(Config):

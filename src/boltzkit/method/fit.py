@@ -14,6 +14,7 @@ from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
 from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
 from boltzkit.method.augmented_batches import AugmentedBatches
 from boltzkit.method.config import RunConfig
+from boltzkit.method.dispersion_name import dispersion_label
 from boltzkit.method.model import Model, build_flow, load, models_of
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
 from boltzkit.method.source import batch_source, reference_source
@@ -89,7 +90,7 @@ def _fit_refined(
         remarks = _open(folder, config, config)
         if tell is not None:
             kind = config.importance.dispersion
-            beside = "" if kind == "none" else f" and LDR-{kind.title()}"
+            beside = "" if kind == "none" else f" and {dispersion_label(kind)}"
             told = f"a proposal by the forward KL{beside} on the biased data, {first.training.steps:,} steps"
             tell(f"Stage 1: {told}")
         proposal = fit(first, folder.path / "proposal", watch)[0]

@@ -3,14 +3,14 @@
 Signs, stated once: f(x) = −log q(x) − u(x) is the unnormalised log importance weight; at q = p it is log Z.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from boltzkit.errors import UserError
 from boltzkit.objective.mean import Total, local_total, weighted_mean
+from boltzkit.objective.penalty import Huber, Penalty, Power
 
 __all__ = ["LogDispersion"]
 
@@ -19,13 +19,13 @@ __all__ = ["LogDispersion"]
 class LogDispersion:
     r"""The log-dispersion $\mathbb E_r[\rho(f - c)]$, $c = \mathbb E_r[f]$, over any reference r (paper, Eq. 4).
 
-    ρ(v) = |v|^p, or the Huber function v² for |v| ≤ δ and 2δ|v| − δ² beyond. Gradients flow through the centre
+    ρ(v) = |v|^p, or any other `Penalty`. Gradients flow through the centre
     too; at p = 2 that makes no difference, elsewhere it does. p = 2 is the log-variance. Alone it does not fix
     the density outside the reference (Proposition 2): use it beside a data objective.
 
     Args:
         p: exponent, at least 1; lower is less sensitive to outliers.
-        delta: Huber's δ; when given, p is not used.
+        penalty: ρ, where it is no power; p is not used then.
         total: how to sum over the batch; replace it to centre a batch that is spread over processes.
 
     >>> f = torch.tensor([1.0, 3.0])
@@ -34,19 +34,21 @@ class LogDispersion:
     """
 
     p: float = 1.0
-    delta: float | None = None
-    total: Total = local_total
+    penalty: Penalty | None = None
+    total: Total = field(default=local_total, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.p < 1:
-            raise UserError(f"LogDispersion takes p of at least 1, not {self.p}.")
-        if self.delta is not None and self.delta <= 0:
-            raise UserError(f"LogDispersion.huber takes a positive delta, not {self.delta}.")
+        Power(self.p)  # refuses what is no penalty
 
     @classmethod
     def huber(cls, delta: float = 1.0) -> Self:
         """Return the Huber variant: quadratic near the centre, linear in the tails."""
-        return cls(delta=delta)
+        return cls(penalty=Huber(delta))
+
+    @property
+    def rho(self) -> Penalty:
+        """The penalty ρ of a deviation."""
+        return Power(self.p) if self.penalty is None else self.penalty
 
     def __call__(
         self,
@@ -68,21 +70,12 @@ class LogDispersion:
         keep, log_weight = _log_weight(log_prob, energy)
         # Zero the excluded before ρ: |inf|^p has a NaN gradient that a mask applied later would let through.
         deviation = torch.where(keep, log_weight - centre.unsqueeze(-1), 0.0)
-        return weighted_mean(self._penalty(deviation), weights, keep=keep, total=self.total)
+        return weighted_mean(self.rho(deviation), weights, keep=keep, total=self.total)
 
     def mean(self, log_prob: Tensor, energy: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return the centre E[f] of a batch, ``(..., batch) -> (...)``."""
         keep, log_weight = _log_weight(log_prob, energy)
         return weighted_mean(log_weight, weights, keep=keep, total=self.total)
-
-    def _penalty(self, deviation: Tensor) -> Tensor:
-        size = deviation.abs()
-        if self.delta is not None:
-            return torch.where(size <= self.delta, size**2, 2 * self.delta * size - self.delta**2)
-        if self.p == 1:
-            return size
-        # d/dv v^p at v = 0 is fine for p > 1, but torch's pow gives NaN in second derivatives; first ones suffice.
-        return size**self.p
 
 
 def _log_weight(log_prob: Tensor, energy: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from boltzkit.method.dispersion_name import dispersion_label
 from boltzkit.report import Series, draw_by_size
 from boltzkit.reproduce.experiment import Drawing, Found, Picture
 from boltzkit.reproduce.table import Column, Row
@@ -131,7 +132,7 @@ def _draw_weights(ax: Axes, found: Sequence[Found], column: Column) -> None:
         weights = [one.planned.cell.config.objective.data_weight for one in members]
         means, spreads = [statistics.fmean(v) for v in values], [_spread(v) for v in values]
         ax.errorbar(
-            weights, means, spreads, marker="o", ms=5, capsize=3, label=f"fwd KL + LDR-{kind.title()}"
+            weights, means, spreads, marker="o", ms=5, capsize=3, label=f"fwd KL + {dispersion_label(kind)}"
         )
     ax.set_xscale("log")
     ax.set_xlabel("λ_data")
