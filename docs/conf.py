@@ -90,6 +90,14 @@ def results_for_docs(text: str) -> str:
     return "".join(part for pair in zip(parts[::3], [*shown, ""], strict=True) for part in pair)
 
 
+def commands_for_docs() -> str:
+    """Return the help of every verb as Markdown, without the head that the page has itself."""
+    from boltzkit.cli import app
+
+    text = app.generate_docs()
+    return "## boltzkit run" + text.partition("\n## boltzkit run")[2]
+
+
 def _read(app: Any, docname: str, source: list[str]) -> None:
     if docname == "results" and (_RESULTS / "README.md").is_file():  # source archives come without results
         page = results_for_docs((_RESULTS / "README.md").read_text())
@@ -97,6 +105,8 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
     if docname == "errors":
         page = catalogue(Path(__file__).parents[1] / "src" / "boltzkit")
         source[0] = source[0].replace("<!-- errors -->", page)
+    if docname == "cli":
+        source[0] = source[0].replace("<!-- cli -->", commands_for_docs())
     if docname == "tests":
         page = law_catalogue(Path(__file__).parents[1] / "tests")
         source[0] = source[0].replace("<!-- tests -->", page)

@@ -245,8 +245,8 @@ _ABLATIONS = (
 )
 _DIPEPTIDE = VariationalScale(
     {
-        100_000: ("cmt", "cmt-ldr-l2"),
-        300_000: ("cmt", "cmt-ldr-l2", *_ABLATIONS),
+        100_000: ("cmt", "cmt-ldr-l2", *_ABLATIONS),
+        300_000: ("cmt", "cmt-ldr-l2"),
         1_000_000: ("cmt", "cmt-ldr-l2"),
         3_000_000: ("fab", "fab-ldr-l1"),
         4_000_000: ("ta-bg", "ta-bg-ldr-l1"),
