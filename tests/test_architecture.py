@@ -1,6 +1,7 @@
 """The house rules that a machine can check, and controls that show it does."""
 
 import ast
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -208,3 +209,8 @@ def test_imports_to_the_left_are_allowed(tmp_path: Path) -> None:
     )
     (room / "step.py").write_text("\n".join(allowed))
     assert list(imports_point_left(tmp_path / "boltzkit")) == []
+
+
+def test_the_picture_of_the_design_page_shows_this_line():
+    picture = (PACKAGE.parents[1] / "docs" / "data-flow.svg").read_text()
+    assert tuple(re.findall(r'font-weight="600"[^>]*>(\w+)<', picture)) == ROOMS
