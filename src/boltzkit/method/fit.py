@@ -119,7 +119,8 @@ def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Wat
         start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
         if n := annealing.conformers():
             own = generator(seed, "conformers")
-            start = start.relaxed(coordinates, problem.target, n, annealing.warmth, own)
+            how = (annealing.warmth, own, annealing.relaxation_steps, annealing.relaxed_torsions)
+            start = start.relaxed(coordinates, problem.target, n, *how)
         first = harmonic_pretraining(problem, start, batch, seed)
     else:
         first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)

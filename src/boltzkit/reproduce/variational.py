@@ -269,8 +269,13 @@ _HEXAPEPTIDE = VariationalScale(
     changes=(
         "annealing.stages=40",
         "annealing.cooling=0.8",
-        "annealing.effective=8000",
+        "annealing.first_steps=150",
+        "annealing.effective=4000",
+        "annealing.pretraining=1500",
+        "annealing.relaxation_steps=20",
+        "annealing.relaxed_torsions=true",
         "training.steps=9000",
+        "training.learning_rate=4e-4",
     ),
 )
 

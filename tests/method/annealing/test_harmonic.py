@@ -85,6 +85,27 @@ def test_relaxed_conformers_lie_lower_in_all_basins(molecule, coordinates, relax
         assert found < unrelaxed - 20  # in units of kT
 
 
+def test_torsions_may_relax_too(molecule, coordinates, relaxed):
+    """Overlaps of random torsions then go, at an evaluation a step; without, only bonds and angles move."""
+    start, _, _ = relaxed
+    target = molecule.energy(300.0)
+    turning = turning_dims(coordinates)
+
+    def found(torsions):
+        after = start.relaxed(coordinates, target, 400, 2.0, generator(0, "conformers"), 10, torsions)
+        x, log_det = coordinates.transform(after.conformers)
+        return after.conformers[:, turning], target(x).double() - log_det
+
+    (still, above), (moved, below) = found(torsions=False), found(torsions=True)
+    assert target.evaluations == 2 * 400 * 11
+    assert ((moved >= 0) & (moved <= 1)).all()
+    drawn = torch.rand(400, coordinates.dim, generator=generator(0, "conformers"), dtype=torch.float64)
+    assert torch.equal(still, drawn[:, turning])
+    assert ((moved - still).abs() > 0).double().mean() > 0.9
+    assert below.quantile(0.9) < above.quantile(0.9) - 10  # in units of kT
+    assert below.median() < above.median() - 3
+
+
 def test_conformers_without_an_energy_are_left_out(molecule, coordinates, relaxed):
     start, after, _ = relaxed
     target = molecule.energy(300.0)

@@ -7,10 +7,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from boltzkit.config import Config
 
-__all__ = ["NEWTON_STEPS", "AnnealingConfig"]
+__all__ = ["AnnealingConfig"]
 
-NEWTON_STEPS = 3
-"""By which the bonds and angles of a conformer are relaxed, at an evaluation each."""
 _ENOUGH = 5_000
 """Conformers that a start can learn from."""
 
@@ -30,8 +28,13 @@ class AnnealingConfig(Config):
     """Temperature of the harmonic start's fluctuations, in units of the target's."""
     relaxation: float = Field(0.0, ge=0, lt=1)
     """Share of the evaluations, at most, by which the harmonic start relaxes bonds and angles of random conformers,
-    three each and 5,000 conformers where the share allows them, so that basins other than that of the minimised
-    structure begin with angles of their own."""
+    5,000 of them where the share allows it, so that basins other than that of the minimised structure begin with
+    angles of their own."""
+    relaxation_steps: PositiveInt = 3
+    """Steps by which each conformer is relaxed, at an evaluation each."""
+    relaxed_torsions: bool = False
+    """Let torsions follow their forces too, by a few degrees a step: conformers of larger molecules overlap otherwise,
+    and no bond or angle can help it."""
     dropped: NonNegativeInt = 0
     """Samples with the highest energies that a step of pre-training leaves out."""
     stages: PositiveInt = 60
@@ -89,7 +92,7 @@ class AnnealingConfig(Config):
         if not self.pretraining:
             return 0
         return (
-            2 * dim + NEWTON_STEPS * self.conformers()
+            2 * dim + self.relaxation_steps * self.conformers()
             if self.start == "harmonic"
             else self.pretraining * batch
         )
@@ -100,7 +103,7 @@ class AnnealingConfig(Config):
         >>> [AnnealingConfig(evaluations=n, relaxation=0.05).conformers() for n in (60_000, 1_000_000)]
         [1000, 5000]
         """
-        return min(_ENOUGH, round(self.relaxation * self.evaluations) // NEWTON_STEPS)
+        return min(_ENOUGH, round(self.relaxation * self.evaluations) // self.relaxation_steps)
 
     def stage_evaluations(self, total: int) -> list[int]:
         """Return at how many of a total of evaluations each stage begins, and the total at the end.

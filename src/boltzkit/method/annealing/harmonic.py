@@ -19,7 +19,6 @@ from boltzkit.coordinates import InternalCoordinates
 from boltzkit.energy import Target
 from boltzkit.errors import UserError
 from boltzkit.flow import Chain, Flow
-from boltzkit.method.annealing.config import NEWTON_STEPS
 from boltzkit.method.annealing.path import trust_region
 from boltzkit.objective import counted
 from boltzkit.ranks import spread_over_ranks
@@ -34,6 +33,8 @@ _FURTHEST = 2.0
 """Of such a step along one direction, in standard deviations: atoms that overlap push without measure."""
 _JITTER = 0.02
 """Standard deviation of torsions about a conformer's, in turns."""
+_TURN, _FURTHEST_TURN = 0.03, 0.02
+"""Standard deviation of a torsion that is taken for its stiffness, and its largest step, in turns."""
 _SHARPEST = 0.1
 """Largest factor of energies in the choice of conformers: overlaps go, basins stay."""
 
@@ -90,10 +91,12 @@ class HarmonicStart(NamedTuple):
         n: int,
         temperature: float,
         generator: torch.Generator,
+        steps: int = 3,
+        torsions: bool = False,
     ) -> "HarmonicStart":
         """Return a start about n conformers of random torsions, their stiff coordinates relaxed by Newton steps.
 
-        Costs `NEWTON_STEPS` evaluations with gradient each. Conformers without a finite energy are left out.
+        Costs ``steps`` evaluations with gradient each. Conformers without a finite energy are left out.
 
         Args:
             coordinates: the box.
@@ -101,19 +104,25 @@ class HarmonicStart(NamedTuple):
             n: conformers.
             temperature: of the fluctuations, in units of the target's.
             generator: of the torsions.
+            steps: of each conformer.
+            torsions: let torsions about bonds follow their forces too.
         """
         coordinates = deepcopy(coordinates).cpu()
+        turning = torch.tensor(turning_dims(coordinates) if torsions else [], dtype=torch.int64)
         y = torch.rand(n, len(self.centre), generator=generator, dtype=torch.float64)
         y[:, self.stiff] = self.centre[self.stiff]
         with counted(target):
-            for _ in range(NEWTON_STEPS):
+            for _ in range(steps):
                 potential, slopes = spread_over_ranks(
                     lambda part: _potential_and_slopes(coordinates, target, part), y
                 )
                 # In standard deviations along the eigenvectors, where the stiffness is the temperature.
-                steps = torch.nan_to_num(-slopes[:, self.stiff] @ self.factor / temperature, 0.0, 0.0, 0.0)
-                moved = y[:, self.stiff] + steps.clamp(-_FURTHEST, _FURTHEST) @ self.factor.T
+                force = torch.nan_to_num(-slopes / temperature, 0.0, 0.0, 0.0)
+                along = (force[:, self.stiff] @ self.factor).clamp(-_FURTHEST, _FURTHEST)
+                moved = y[:, self.stiff] + along @ self.factor.T
                 y[:, self.stiff] = torch.where((moved > 0) & (moved < 1), moved, y[:, self.stiff])
+                turns = (_TURN**2 * force[:, turning]).clamp(-_FURTHEST_TURN, _FURTHEST_TURN)
+                y[:, turning] = (y[:, turning] + turns) % 1
         usable = potential.isfinite()
         if usable.sum() < 2:
             return self
