@@ -26,7 +26,7 @@ _OURS = (
     "from the harmonic expansion about the minimised structure, with the angles of random conformers relaxed, cool "
     "less far, begin each stage with averaged parameters, learn again from earlier buffers by weight, and go as far in "
     "a stage as the effective number of their samples allows; a row that says more after its method's name lacks one "
-    "of these. "
+    "of these, and such rows have one seed and a fifth of the samples to judge them by. "
 )
 
 
@@ -103,6 +103,7 @@ class VariationalScale:
         by_row: further settings by budget and row, before those that make the row what it is.
         rates: learning rates to choose from by validation data; none takes the recipe's.
         single: rows with the first seed alone.
+        brief: rows that are judged by a fifth of the samples.
         recipes: other recipes to take.
     """
 
@@ -113,6 +114,7 @@ class VariationalScale:
     by_row: Callable[[int, str], tuple[str, ...]] = lambda budget, row: ()
     rates: tuple[float, ...] = ()
     single: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
     recipes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -171,7 +173,7 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
         update={
             "target": MoleculeConfig(molecule=molecule),
             "data": config.data.model_copy(update={"path": str(path), "validation_samples": 10_000}),
-            "evaluation": scale.evaluation,
+            "evaluation": _fifth(scale.evaluation) if key in scale.brief else scale.evaluation,
             "device": device,
         }
     )
@@ -190,6 +192,10 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
 def _fits(change: str, config: RunConfig) -> bool:
     """Whether a setting is of a group that the run has: paths are of annealed runs, for example."""
     return getattr(config, change.split("=")[0].split(".")[0], None) is not None
+
+
+def _fifth(whole: EvaluationConfig) -> EvaluationConfig:
+    return _judged(whole.samples // 5, whole.test_samples // 5)
 
 
 def _judged(samples: int, test: int) -> EvaluationConfig:
@@ -254,6 +260,7 @@ _DIPEPTIDE = VariationalScale(
     seeds=(10, 11),
     evaluation=_judged(1_000_000, 200_000),
     by_row=_laptop_steps,
+    brief=_ABLATIONS,
     single=(*_ABLATIONS, "fab", "fab-ldr-l1", "ta-bg", "ta-bg-ldr-l1"),
 )
 _ISOLEUCINE = VariationalScale(
