@@ -166,7 +166,7 @@ def biased_experiment(scale_name: str, data: Path | None, device: str, out: Path
         tuple(rows),
         _EXPLANATION + EXPLANATION,
         gain,
-        (by_method(COLUMNS, ("nll", "ess")), validation_curves, ramachandran),
+        (by_method(COLUMNS, ("nll", "ess")), validation_curves(), ramachandran),
         elsewhere,
         longest_first=True,
         prepare=shared.prepare,

@@ -120,7 +120,7 @@ def plan_cartesian(
         tuple(rows),
         _EXPLANATION,
         gain,
-        (by_method(_COLUMNS, ("nll", "ess")), validation_curves, ramachandran),
+        (by_method(_COLUMNS, ("nll", "ess")), validation_curves(), ramachandran),
         elsewhere,
         longest_first=True,
     )

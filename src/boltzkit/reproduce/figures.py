@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Sequence
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -11,12 +12,23 @@ from boltzkit.report import Series, draw_by_size
 from boltzkit.reproduce.experiment import Drawing, Found, Picture
 from boltzkit.reproduce.table import Column, Row
 
-__all__ = ["by_data_weight", "by_method", "by_size", "colours"]
+__all__ = ["Colour", "by_data_weight", "by_method", "by_size", "colours"]
+
+_PLAIN = 10
+"""Colours that matplotlib tells apart by name."""
 
 
-def colours(found: Sequence[Found]) -> dict[str, str]:
+Colour = str | tuple[float, ...]
+"""As matplotlib takes it."""
+
+
+def colours(found: Sequence[Found]) -> dict[str, Colour]:
     """Return one colour per label, the same in all figures of an experiment."""
-    return {label: f"C{i % 10}" for i, label in enumerate(dict.fromkeys(one.row.label for one in found))}
+    labels = list(dict.fromkeys(one.row.label for one in found))
+    if len(labels) <= _PLAIN:
+        return {label: f"C{i}" for i, label in enumerate(labels)}
+    shades = colormaps["turbo"]
+    return {label: shades((i + 0.5) / len(labels)) for i, label in enumerate(labels)}
 
 
 def by_size(
@@ -92,6 +104,8 @@ def _series(found: Sequence[Found], column: Column, published: Sequence[Row]) ->
     for label in colours(found):
         rows = [one.row for one in found if one.row.label == label and column.key in one.row.values]
         papers = [*rows, *(row for row in published if row.label == label)]
+        if len({row.group for row in papers}) < 2:  # a point is no curve
+            continue
         values = [[column.scale * v for v in row.values[column.key]] for row in rows]
         series.append(
             Series(

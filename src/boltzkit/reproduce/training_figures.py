@@ -2,41 +2,56 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from boltzkit.reproduce.experiment import Found, Picture
-from boltzkit.reproduce.figures import colours
+from boltzkit.reproduce.experiment import Drawing, Found, Picture
+from boltzkit.reproduce.figures import Colour, colours
 
 __all__ = ["gradient_norms", "ramachandran", "stray_share", "validation_curves"]
 
+_MANY = 8
+"""Rows of a block whose legend takes smaller letters, and that are too many to draw side by side."""
 _PANELS = {"validation_nll": "validation NLL", "validation_forward_ess": "validation forward ESS"}
 
 
-def validation_curves(found: Sequence[Found]) -> Picture | None:
-    """Draw validation metrics against the step, a row of panels for each data size."""
-    groups = list(dict.fromkeys(one.row.group for one in found))
-    names = [name for name in _PANELS if any(_moves(one, name) for one in found)]
-    if not names:
-        return None
-    figure = Figure(figsize=(6.2 * len(names), 3.6 * len(groups)), layout="constrained")
-    axes = figure.subplots(len(groups), len(names), squeeze=False)
-    shades = colours(found)
-    for line, group in enumerate(groups):
-        for ax, name in zip(axes[line], names, strict=True):
-            for one in (one for one in found if one.row.group == group):
-                _draw_curve(ax, one, name, shades[one.row.label])
-            ax.set_title(f"{group} samples", fontsize=10)
-            ax.set_xlabel("step")
-            ax.set_ylabel(_PANELS[name])
-            ax.grid(alpha=0.3)
-        axes[line, 0].legend(fontsize=8)
-    caption = "Validation during training, mean over seeds; a curve that turns back shows overfitting."
-    return Picture("training.png", figure, caption)
+def validation_curves(what: str = "samples") -> Drawing:
+    """Draw validation metrics against the step, a row of panels for each block.
+
+    Args:
+        what: that blocks are numbers of.
+    """
+
+    def draw(found: Sequence[Found]) -> Picture | None:
+        groups = list(dict.fromkeys(one.row.group for one in found))
+        names = [name for name in _PANELS if any(_moves(one, name) for one in found)]
+        if not names:
+            return None
+        figure = Figure(figsize=(6.2 * len(names), 3.6 * len(groups)), layout="constrained")
+        axes = figure.subplots(len(groups), len(names), squeeze=False)
+        shades = colours(found)
+        for line, group in enumerate(groups):
+            members = [one for one in found if one.row.group == group]
+            for ax, name in zip(axes[line], names, strict=True):
+                _draw_panel(ax, members, name, shades)
+                ax.set_title(f"{group} {what}", fontsize=10)
+            axes[line, 0].legend(fontsize=8 if len(members) < _MANY else 6)
+        caption = "Validation during training, mean over seeds; a curve that turns back shows overfitting."
+        return Picture("training.png", figure, caption)
+
+    return draw
+
+
+def _draw_panel(ax: Axes, members: Sequence[Found], name: str, shades: Mapping[str, Colour]) -> None:
+    for one in members:
+        _draw_curve(ax, one, name, shades[one.row.label])
+    ax.set_xlabel("step")
+    ax.set_ylabel(_PANELS[name])
+    ax.grid(alpha=0.3)
 
 
 def gradient_norms(found: Sequence[Found]) -> Picture | None:
@@ -66,7 +81,7 @@ def gradient_norms(found: Sequence[Found]) -> Picture | None:
 
 def ramachandran(found: Sequence[Found]) -> Picture | None:
     """Draw (φ, ψ) of the test data and of each row's samples, for the smallest data set and the first residue."""
-    members = [one for one in found if one.row.group == found[0].row.group and one.arrays.is_file()]
+    members = [one for one in found if one.row.group == found[0].row.group and one.arrays.is_file()][:_MANY]
     if not members:
         return None
     figure = Figure(figsize=(2.9 * (len(members) + 1), 5.6), layout="constrained")
@@ -100,7 +115,7 @@ def _moves(one: Found, name: str, least: float = 1e-3) -> bool:
     return bool(values) and max(values) - min(values) > least
 
 
-def _draw_curve(ax: Axes, one: Found, name: str, colour: str) -> None:
+def _draw_curve(ax: Axes, one: Found, name: str, colour: Colour) -> None:
     metrics = one.result["metrics"]
     points = [
         (step, statistics.fmean(values))

@@ -123,7 +123,7 @@ def _table(title: str, molecule: str, laptop: Scale) -> Study:
         _METHODS,
         {"smoke": _smoke(200, 400), "laptop": laptop, "paper": _paper(1_000_000, 2_000_000, 5_000_000)},
         gain,
-        (by_size(COLUMNS, ("nll", "ess")), validation_curves, gradient_norms, ramachandran),
+        (by_size(COLUMNS, ("nll", "ess")), validation_curves(), gradient_norms, ramachandran),
         UNBIASED[molecule],
         keep=True,
     )
@@ -136,7 +136,7 @@ def _variants(name: str, molecule: str) -> Study:
         _VARIANTS,
         {"smoke": _smoke(400), "laptop": _ablation(_VARIANT), "paper": _paper(1_000_000)},
         gain,
-        (by_method(COLUMNS, ("nll", "ess")), gradient_norms, validation_curves),
+        (by_method(COLUMNS, ("nll", "ess")), gradient_norms, validation_curves()),
         {1_000_000: LD_VARIANTS} if molecule == _HEXAPEPTIDE else {},
     )
 
@@ -161,7 +161,7 @@ def _no_data(name: str, molecule: str) -> Study:
         _ALONE,
         {"smoke": _smoke(400), "laptop": laptop, "paper": _paper(1_000_000)},
         _strays,
-        (ramachandran, validation_curves),
+        (ramachandran, validation_curves()),
         tuned=False,
     )
 
@@ -173,7 +173,7 @@ def _optimisers(name: str, molecule: str) -> Study:
         _OPTIMISERS,
         {"smoke": _smoke(400), "laptop": _ablation(_VARIANT), "paper": _paper(1_000_000)},
         gain,
-        (by_method(COLUMNS, ("nll", "ess")), validation_curves, gradient_norms),
+        (by_method(COLUMNS, ("nll", "ess")), validation_curves(), gradient_norms),
     )
 
 

@@ -158,7 +158,7 @@ def plan_variational(
         (
             by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations", elsewhere),
             by_method(COLUMNS, ("nll", "ess")),
-            validation_curves,
+            validation_curves("evaluations"),
             ramachandran,
         ),
         elsewhere,
