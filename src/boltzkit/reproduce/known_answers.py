@@ -96,7 +96,7 @@ SCALES = {
             "many-well, 6 dims": TargetConfig(name="many-well", dim=6),
             "funnel, 4 dims": TargetConfig(name="funnel", dim=4, scale=2.0),
         },
-        (10, 11, 12),
+        (10, 11),
         2_000,
         300_000,
         EvaluationConfig(samples=200_000, test_samples=50_000),
