@@ -11,10 +11,10 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test stress lint docs clean
+.PHONY: help demo test coverage stress lint docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gaussian mixture; writes runs/demo
 	@echo "Alanine dipeptide from nothing, in about two minutes, into $(DEMO)/alanine-dipeptide"
@@ -26,6 +26,10 @@ demo: .venv/.ready-run ## From a molecule to its free energies, and LDR on a Gau
 test: .venv/.ready-test ## Run the whole test suite
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(ARGS)
+
+coverage: .venv/.ready-test ## The same, and which lines of src it runs; fails below 90 %
+	@echo "Running the tests, and counting lines"
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
 
 stress: .venv/.ready-test ## Kill, stop, starve and feed it rubbish for about an hour; writes results/reliability
 	@echo "Making everything fail that can, into results/reliability"

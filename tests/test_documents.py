@@ -1,6 +1,6 @@
 """Documents that cannot go stale: their Python runs, their commands exist, and they name no machine.
 
-In README.md and docs/*.md every ```python block is run, in order, one namespace per file, unless the line
+In README.md, CONTRIBUTING.md and docs/*.md every ```python block is run, in order, one namespace per file, unless the line
 ``<!-- not run: why -->`` stands right before it. In ```console blocks the lines after ``$``, and in ```bash blocks
 all lines, that start with ``boltzkit`` must be accepted by the command line's parser, options included; those that
 take seconds are run by test_document_commands.py.
@@ -9,6 +9,7 @@ take seconds are run by test_document_commands.py.
 import re
 import shlex
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 
 
@@ -40,7 +41,7 @@ def blocks(text: str) -> Iterator[Block]:
             start = number
         else:
             language = lines[start].strip().strip("`").strip()
-            code = "\n".join(lines[start + 1 : number])
+            code = textwrap.dedent("\n".join(lines[start + 1 : number]))
             yield Block(language, code, start + 2, NOT_RUN.fullmatch(_last_words(lines[:start])) is not None)
             start = None
 
