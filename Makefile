@@ -50,7 +50,7 @@ docs: .venv/.ready-docs ## Build the documentation into docs/_build
 
 clean: ## Remove the environment, the built documentation and caches (keeps runs/)
 	@echo "Removing .venv, docs/_build and caches"
-	@rm -rf .venv dist docs/_build docs/_api .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv dist docs/_build docs/_api .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv/.ready-EXTRA: the environment holds the package with that extra, at the versions of constraints.txt; the

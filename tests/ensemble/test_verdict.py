@@ -106,3 +106,15 @@ def test_findings_are_joined_to_the_worst() -> None:
     worse = good.joined([("trust", "Data agree."), ("do not trust", "A basin is missing.")])
     assert worse == Verdict("do not trust", ("A basin is missing.",))
     assert worse.joined([("with care", "Few.")]) == Verdict("do not trust", ("A basin is missing.", "Few."))
+
+
+@pytest.mark.parametrize(
+    ("discard", "words"), [(False, "largest 0.2 % clipped"), (True, "largest 0.2 % left out")]
+)
+def test_what_is_done_to_the_largest_weights_is_said(discard: bool, words: str) -> None:
+    values = torch.linspace(0, 1, 2_000, dtype=torch.float64)
+    values[0] = 12.0
+    found = reweighting(LogWeights(values, {}), 0.002, discard=discard)
+    assert found.clipping == words
+    (sentence,) = (reason for reason in verdict(found).reasons if "lower the ESS" in reason)
+    assert sentence.startswith("The largest 0.2 % of the weights")

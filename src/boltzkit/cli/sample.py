@@ -99,7 +99,7 @@ def reweighting_rows(numbers: "Reweighting") -> list[tuple[str, str]]:
     rows = [
         ("effective samples", f"{number(round(numbers.effective))} of {number(numbers.n)}"),
         ("ESS", f"{100 * ess.value:.2f} % {interval}"),
-        ("ESS, clipped", f"{100 * numbers.ess_clipped:.2f} %"),
+        (f"ESS, {numbers.clipping}", f"{100 * numbers.ess_clipped:.2f} %"),
         ("log Z", measured(numbers.log_z, numbers.log_z_se)),
         ("Pareto k", number(numbers.pareto_k)),
     ]

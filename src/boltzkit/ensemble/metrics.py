@@ -74,6 +74,8 @@ class Reweighting:
         log_z_se: its standard error.
         halves: how many standard errors log Z of the first and of the second half of the samples are apart; 0 where
             that cannot be told.
+        clip: fraction of the weights that `ess_clipped` clips or leaves out.
+        discard: whether it leaves them out.
     """
 
     n: int
@@ -88,6 +90,13 @@ class Reweighting:
     log_z: float
     log_z_se: float
     halves: float = 0.0
+    clip: float = 1e-4
+    discard: bool = False
+
+    @property
+    def clipping(self) -> str:
+        """What `ess_clipped` does to the weights, in words."""
+        return f"largest {100 * self.clip:g} % {'left out' if self.discard else 'clipped'}"
 
     @property
     def ess_raw(self) -> float:
@@ -118,6 +127,8 @@ def reweighting(weights: LogWeights, clip: float = 1e-4, *, discard: bool = Fals
         log_z=weights.log_mean() if weighted else math.nan,
         log_z_se=weights.log_mean_error() if weighted else math.nan,
         halves=_halves_apart(weights),
+        clip=clip,
+        discard=discard,
     )
 
 

@@ -136,7 +136,7 @@ def _clipped(summary: Reweighting) -> Finding | None:
         return None
     return (
         "with care",
-        f"The largest 0.01 % of the weights lower the ESS from {100 * summary.ess_clipped:.1f} to "
+        f"The largest {100 * summary.clip:g} % of the weights lower the ESS from {100 * summary.ess_clipped:.1f} to "
         f"{100 * summary.ess_raw:.1f} %.",
     )
 
