@@ -220,6 +220,7 @@ def ta_bg() -> RunConfig:
             cooling=0.84,
             pretraining=4_000,
             dropped=20,
+            clip=1e-4,
             evaluations=4_000_000,
         ),
         training=_annealed_training(steps=6_000),

@@ -159,6 +159,20 @@ def test_old_buffers_are_weighted_by_what_drew_them():
     assert float((x**2).mean()) > 3
 
 
+def test_the_largest_weights_may_be_clipped():
+    """Ten samples of a narrow flow that lie far out would be all there is."""
+    narrow = gaussian_buffer(0.5, 20_000, 0)
+    narrow.x[:10], narrow.energy[:10], narrow.log_prob[:10] = 3.0, 4.5, -18.0
+    weighed = [Weighed(narrow, narrow.log_prob)]
+    free, clipped = (combine(weighed, Waypoint(1.0, 1.0), clip) for clip in (0.0, 1e-3))
+    assert free.effective < 15
+    assert clipped.effective > 500
+    assert clipped.weights.mean() == pytest.approx(1.0)
+    top = clipped.weights.topk(20).values
+    assert torch.equal(top, top[:1].expand(20))  # 10⁻³ of 20,000
+    assert clipped.weights.topk(21).values[-1] < top[0]
+
+
 def test_many_samples_reach_further():
     """A normal distribution of width 3 and its target of width 1: the effective number is known for every exponent."""
     wide = gaussian_buffer(3.0, 200_000, 2)

@@ -156,15 +156,23 @@ def furthest(buffers: Sequence[Weighed], waypoint: Waypoint, enough: float) -> W
     return waypoint._replace(exponent=math.exp(low))
 
 
-def combine(buffers: Sequence[Weighed], waypoint: Waypoint) -> Lesson:
+def combine(buffers: Sequence[Weighed], waypoint: Waypoint, clip: float = 0.0) -> Lesson:
     """Weigh buffers to an intermediate target.
 
     Each buffer's samples are weighted by the density that drew them, normalised among themselves, and the buffers
     count by their effective numbers of samples: an old one that overlaps badly counts little.
+
+    Args:
+        buffers: the samples.
+        waypoint: the target.
+        clip: share of each buffer's weights, the largest, that are set to the smallest of them.
     """
     parts = []
     for part in buffers:
-        share = torch.softmax(part.log_weight(waypoint), dim=0)
+        log_weight = part.log_weight(waypoint)
+        if top := int(clip * len(log_weight)):
+            log_weight = log_weight.clamp(max=torch.topk(log_weight, top).values[-1])
+        share = torch.softmax(log_weight, dim=0)
         parts.append((part.buffer.x, -part.log_density(waypoint), share / share.square().sum()))
     x, energy, weights = (torch.cat(part) for part in zip(*parts, strict=True))
     return Lesson(x, energy, weights / weights.mean())

@@ -201,7 +201,7 @@ class AnnealedBatches(Memory):
         if self.config.effective is not None:
             self.waypoint = furthest(weighed, self.waypoint, self.config.effective)
         self.waypoint = Waypoint(*of_first_rank(list(self.waypoint)))
-        self.stage, self.lesson = stage, combine(weighed, self.waypoint)
+        self.stage, self.lesson = stage, combine(weighed, self.waypoint, self.config.clip)
         self._order = torch.empty(0)
 
     def _is_worse(self, stage: int, buffer: Buffer) -> bool:
