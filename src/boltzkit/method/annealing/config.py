@@ -73,8 +73,8 @@ class AnnealingConfig(Config):
     reuse: PositiveInt = 1
     """Buffers that a stage learns from: its own, and of those before it the newest."""
     clip: float = Field(0.0, ge=0, lt=1)
-    """Share of each buffer whose weights, the largest, are set to the smallest of them: where nothing bounds how far the
-    next target lies, a few samples would be all that is learned (TA-BG takes 10⁻⁴)."""
+    """Share of each buffer whose weights, the largest, are set to the smallest of them: where nothing bounds how far
+    the next target lies, a few samples would be all that is learned (TA-BG takes 10⁻⁴)."""
     resampled: bool = True
     """Draw batches by weight instead of weighting what is drawn: where few samples carry the weight, a batch of equal
     ones tells more."""
