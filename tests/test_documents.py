@@ -1,7 +1,7 @@
 """Documents that cannot go stale: their Python runs, their commands exist, and they name no machine.
 
-In README.md, CONTRIBUTING.md and docs/*.md every ```python block is run, in order, one namespace per file, unless
-the line ``<!-- not run: why -->`` stands right before it. In ```console blocks the lines after ``$``, and in ```bash blocks
+In README.md, CONTRIBUTING.md and docs/*.md every ```python block is run, in order, one namespace per file, unless the
+line ``<!-- not run: why -->`` stands right before it. In ```console blocks the lines after ``$``, and in ```bash blocks
 all lines, that start with ``boltzkit`` must be accepted by the command line's parser, options included; those that
 take seconds are run by test_document_commands.py.
 """
