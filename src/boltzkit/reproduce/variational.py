@@ -270,18 +270,19 @@ _ISOLEUCINE = VariationalScale(
 )
 """The recipe as it is."""
 _HEXAPEPTIDE = VariationalScale(
-    {2_000_000: ("cmt-ldr-l2",)},
+    {3_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(200_000, 10_000),
     changes=(
-        "annealing.stages=40",
+        "annealing.stages=30",
         "annealing.cooling=0.8",
-        "annealing.first_steps=150",
-        "annealing.effective=4000",
+        "annealing.growth=2",
+        "annealing.first_steps=100",
+        "annealing.effective=12000",
         "annealing.pretraining=1500",
         "annealing.relaxation_steps=20",
         "annealing.relaxed_torsions=true",
-        "training.steps=9000",
+        "training.steps=7500",
         "training.learning_rate=4e-4",
     ),
 )
