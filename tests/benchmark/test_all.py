@@ -15,7 +15,7 @@ from boltzkit.benchmark import (
 )
 from boltzkit.benchmark.all import PARTS, Headline, Part
 from boltzkit.benchmark.energy import Timing
-from boltzkit.benchmark.flow import BOUND, FlowTiming
+from boltzkit.benchmark.flow_table import BOUND, FlowTiming
 from boltzkit.benchmark.growth import GrowthBenchmark, Measured
 from boltzkit.benchmark.inference import InferenceTiming
 from boltzkit.benchmark.reading import MEMORY, WINDOWS, ReadingTiming

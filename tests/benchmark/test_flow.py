@@ -7,21 +7,26 @@ import pytest
 import torch
 
 from boltzkit.benchmark import benchmark_flow
-from boltzkit.benchmark.flow import BOUND, DIPEPTIDE, SHORT, WEIGHTED, matrix_products, training_step
+from boltzkit.benchmark.flow import DIPEPTIDE, SHORT, WEIGHTED
+from boltzkit.benchmark.flow_table import BOUND
 from boltzkit.benchmark.opponents import OPPONENTS
-from boltzkit.flow import short_products_are_fast
+from boltzkit.benchmark.steps import matrix_products, training_step
+from boltzkit.benchmark.tarflow import PATH, UNCACHED, WITH_WEIGHTS, sample_uncached
+from boltzkit.flow import TARFLOW_PRESETS, build_tarflow, short_products_are_fast
 from boltzkit.flow.spline_flow import SPLINE_PRESETS, build_spline_flow
 from boltzkit.randomness import generator
 
 
 @pytest.fixture(scope="module")
 def result():
-    return benchmark_flow(presets=("tiny",), batch=16, rounds=1, opponents=False, threads=(1,))
+    return benchmark_flow(
+        presets=("tiny",), batch=16, rounds=1, opponents=False, threads=(1,), tarflows=("tiny",)
+    )
 
 
 def test_every_task_is_timed(result, tmp_path):
     short = {("training step", SHORT)} if short_products_are_fast() else set()
-    assert {(t.task, t.contender) for t in result.timings} == short | {
+    assert {(t.task, t.contender) for t in result.timings if t.preset == "tiny"} == short | {
         ("training step", "boltzkit"),
         ("training step", "boltzkit with LDR"),
         ("training step", BOUND),
@@ -30,8 +35,28 @@ def test_every_task_is_timed(result, tmp_path):
     }
     result.write(tmp_path)
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert len(rows) == 5 + len(short)
+    assert len(rows) == 5 + len(short) + 7
+    assert [t.contender for t in result.timings if t.preset == "TarFlow, tiny"] == [
+        "boltzkit",
+        "boltzkit with LDR",
+        PATH,
+        BOUND,
+        "boltzkit",
+        UNCACHED,
+        WITH_WEIGHTS,
+    ]
     assert "(1.00×)" in (tmp_path / "table.md").read_text()
+
+
+def test_samples_without_a_cache_are_the_same():
+    flow = build_tarflow(TARFLOW_PRESETS["tiny"], 5, 0, 0.2)
+    with torch.no_grad():
+        for parameter in flow.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator(0, "away from the start")))
+        latent = flow.latent(6, generator(1, "latent"))
+        torch.testing.assert_close(
+            sample_uncached(flow, latent), flow.from_latent(latent).x, atol=1e-5, rtol=1e-4
+        )
 
 
 def test_a_step_computes_gradients_of_everything():

@@ -2,7 +2,8 @@
 
 from boltzkit.benchmark.all import AllBenchmarks, Result, benchmark_all
 from boltzkit.benchmark.energy import EnergyBenchmark, benchmark_energy
-from boltzkit.benchmark.flow import FlowBenchmark, benchmark_flow
+from boltzkit.benchmark.flow import benchmark_flow
+from boltzkit.benchmark.flow_table import FlowBenchmark
 from boltzkit.benchmark.growth import GrowthBenchmark, benchmark_growth
 from boltzkit.benchmark.inference import InferenceBenchmark, benchmark_inference
 from boltzkit.benchmark.peers import PeerBenchmark, benchmark_peers

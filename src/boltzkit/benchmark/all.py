@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from boltzkit.benchmark.energy import EnergyBenchmark, benchmark_energy
-from boltzkit.benchmark.flow import BOUND, FlowBenchmark, benchmark_flow
+from boltzkit.benchmark.flow import benchmark_flow
+from boltzkit.benchmark.flow_table import BOUND, FlowBenchmark
 from boltzkit.benchmark.growth import SEQUENCES, GrowthBenchmark, benchmark_growth
 from boltzkit.benchmark.inference import InferenceBenchmark, benchmark_inference
 from boltzkit.benchmark.reading import WINDOWS, ReadingBenchmark, benchmark_reading

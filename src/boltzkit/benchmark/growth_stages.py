@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from boltzkit.benchmark.flow import training_step
+from boltzkit.benchmark.steps import training_step
 from boltzkit.benchmark.timing import interleaved
 from boltzkit.data import About, Dataset, DatasetWriter, StoredBatches
 from boltzkit.data.energies import PotentialEnergy
