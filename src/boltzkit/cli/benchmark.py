@@ -47,9 +47,9 @@ def benchmark(
 
     A busy machine slows all contenders alike, so the ratios hold where the times do not. `energy` times the batched
     force field against OpenMM's platforms; `flow` times one training step and sampling of the spline flow against
-    nflows, normflows and zuko, and against its own matrix products, and TarFlow by every objective, with and without its
-    cache; `inference` counts samples with weights per hour of
-    every flow, beside the published counts; `simulate` measures how many independent samples
+    nflows, normflows and zuko, and against its own matrix products, and TarFlow by every objective, with and without
+    its cache; `inference` counts samples with weights per hour of every flow, beside the published counts; `simulate`
+    measures how many independent samples
     the batched sampler and molecular dynamics, batched and by OpenMM, make in an hour; `reading` reads batches of a
     dataset on disk; `growth` measures what every stage costs against the number of atoms, and the handling of data
     against the number of samples; `ranks` trains under torchrun on more and more ranks with as much work for each.
