@@ -13,6 +13,7 @@ from boltzkit.reproduce.figures import by_size
 from boltzkit.reproduce.published import VARIATIONAL
 from boltzkit.reproduce.study import COLUMNS
 from boltzkit.reproduce.table import Row
+from boltzkit.reproduce.training_figures import path_to_target
 from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
 
 
@@ -75,6 +76,15 @@ def test_a_row_runs_within_its_budget(data, tmp_path):
     result = run_cell(rows[1].cell, tmp_path / "cells", lambda text: None)
     assert [run["seed"] for run in result["runs"]] == [0, 1]
     assert (tmp_path / "models" / rows[1].cell.key / "config.json").is_file()
+    # Its path is kept to be drawn.
+    path = result["metrics"]
+    assert path["evaluations"][-1] == [3_000, 3_000]
+    assert [len(path[name]) for name in ("exponent", "temperature", "ess")] == [len(path["step"])] * 3
+    one = Found(rows[1], Row("3000", "CMT", {}, {}), result, tmp_path)
+    figure = path_to_target([one]).figure
+    assert [len(ax.lines) for ax in figure.axes] == [1, 1]
+    assert figure.axes[0].lines[0].get_ydata()[-1] <= 1
+    assert path_to_target([Found(rows[1], one.row, {"metrics": {}}, tmp_path)]) is None
 
 
 def test_the_figure_has_the_published_budgets_too():

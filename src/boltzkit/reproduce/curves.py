@@ -1,4 +1,4 @@
-"""What a training leaves to be drawn: validation curves and the variance of its gradient norm, seed by seed."""
+"""What a training leaves to be drawn: validation curves, its path, the variance of its gradient norm, seed by seed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +9,8 @@ from boltzkit.training import RunFolder, sliding_variance
 __all__ = ["training_curves", "training_seconds"]
 
 _VALIDATION = ("validation_nll", "validation_dispersion", "validation_forward_ess")
+_PATH = ("evaluations", "exponent", "temperature", "ess", "memory_nll")
+"""Where a training through intermediate targets is."""
 _WINDOW = 0.04
 """Share of the run over which the variance is taken: 10,000 of 250,000 steps in the paper."""
 _POINTS = 200
@@ -28,7 +30,7 @@ def training_curves(folder: Path, seeds: int, steps: int) -> dict[str, Any]:
     runs = [_lines(folder, seed) for seed in range(seeds)]
     validated = [[line for line in run if "validation_nll" in line] for run in runs]
     content: dict[str, Any] = {"step": [line["step"] for line in validated[0]]}
-    for name in _VALIDATION:
+    for name in (*_VALIDATION, *_PATH):
         if validated[0] and name in validated[0][0]:
             content[name] = [[_rounded(line[name]) for line in row] for row in zip(*validated, strict=True)]
     window = max(2, round(_WINDOW * steps))

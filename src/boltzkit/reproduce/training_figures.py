@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boltzkit.reproduce.experiment import Drawing, Found, Picture
 from boltzkit.reproduce.figures import Colour, colours
 
-__all__ = ["gradient_norms", "ramachandran", "stray_share", "validation_curves"]
+__all__ = ["gradient_norms", "path_to_target", "ramachandran", "stray_share", "validation_curves"]
 
 _MANY = 8
 """Rows of a block whose legend takes smaller letters, and that are too many to draw side by side."""
@@ -52,6 +52,34 @@ def _draw_panel(ax: Axes, members: Sequence[Found], name: str, shades: Mapping[s
     ax.set_xlabel("step")
     ax.set_ylabel(_PANELS[name])
     ax.grid(alpha=0.3)
+
+
+def path_to_target(found: Sequence[Found]) -> Picture | None:
+    """Draw how trainings without data come nearer to the target, against the energy evaluations they took."""
+    members = [one for one in found if one.result["metrics"].get("exponent")]
+    if not members:
+        return None
+    figure = Figure(figsize=(12.4, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    shades, several = colours(found), len({one.row.group for one in members}) > 1
+    for one in members:
+        evaluations, exponent, temperature, ess = (
+            [values[0] for values in one.result["metrics"][name]]
+            for name in ("evaluations", "exponent", "temperature", "ess")
+        )
+        label = f"{one.row.group}: {one.row.label}" if several else one.row.label
+        style = {"color": shades[one.row.label], "marker": ".", "ms": 4, "lw": 1.3}
+        left.plot(evaluations, [a / b for a, b in zip(exponent, temperature, strict=True)], **style)
+        right.plot(evaluations, [100 * value for value in ess], label=label, **style)
+    for ax, words in ((left, "λ/T: share of the target's energy"), (right, "ESS of the newest buffer / %")):
+        ax.set(xscale="log", yscale="log", xlabel="energy evaluations", ylabel=words)
+        ax.grid(alpha=0.3)
+    right.legend(fontsize=8 if len(members) < _MANY else 6)
+    caption = (
+        "The way to the target, first seeds: the share of the target's energy in the next intermediate target, which is "
+        "1 when it is the target itself, and the raw ESS that samples drawn there have for the target."
+    )
+    return Picture("path.png", figure, caption)
 
 
 def gradient_norms(found: Sequence[Found]) -> Picture | None:

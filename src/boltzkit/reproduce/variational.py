@@ -12,7 +12,7 @@ from boltzkit.reproduce.published import VARIATIONAL
 from boltzkit.reproduce.report import gain_without_data
 from boltzkit.reproduce.study import COLUMNS, EXPLANATION, checked_samples
 from boltzkit.reproduce.table import Row
-from boltzkit.reproduce.training_figures import ramachandran, validation_curves
+from boltzkit.reproduce.training_figures import path_to_target, ramachandran, validation_curves
 
 __all__ = ["VARIATIONAL_STUDIES", "VariationalScale", "VariationalStudy", "plan_variational"]
 
@@ -158,6 +158,7 @@ def plan_variational(
         (
             by_size(COLUMNS, ("nll", "ess"), "the number of energy evaluations", elsewhere),
             by_method(COLUMNS, ("nll", "ess")),
+            path_to_target,
             validation_curves("evaluations"),
             ramachandran,
         ),
