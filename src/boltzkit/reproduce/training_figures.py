@@ -76,8 +76,8 @@ def path_to_target(found: Sequence[Found]) -> Picture | None:
         ax.grid(alpha=0.3)
     right.legend(fontsize=8 if len(members) < _MANY else 6)
     caption = (
-        "The way to the target, first seeds: the share of the target's energy in the next intermediate target, which is "
-        "1 when it is the target itself, and the raw ESS that samples drawn there have for the target."
+        "The way to the target, first seeds: the share of the target's energy in the next intermediate target, which "
+        "is 1 when it is the target itself, and the raw ESS that samples drawn there have for the target."
     )
     return Picture("path.png", figure, caption)
 
