@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boltzkit.energy import TargetConfig
-from boltzkit.flow import RealNVPConfig
+from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import EvaluationConfig, ObjectiveConfig, RunConfig
 from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.fab import FabConfig
@@ -39,14 +39,14 @@ class Scale:
     """How much of the table to run.
 
     Args:
-        targets: what is learned, by name.
+        targets: what is learned, and by which flow, by name.
         seeds: one experiment each.
         steps: of the annealed methods.
         evaluations: of all methods.
         evaluation: model and test samples.
     """
 
-    targets: Mapping[str, TargetConfig]
+    targets: Mapping[str, tuple[TargetConfig, RealNVPConfig | SplineFlowConfig]]
     seeds: tuple[int, ...]
     steps: int
     evaluations: int
@@ -81,20 +81,26 @@ _METHODS = {
     "fab": _Method("FAB", "fab"),
     "fab-ldr-l1": _Method("FAB + LDR-L1", "fab", dispersion="l1"),
 }  # fmt: skip
-_FLOW = RealNVPConfig(layers=10, hidden=(64, 64), statistics="running")
+_AFFINE = RealNVPConfig(layers=10, hidden=(64, 64), statistics="running")
+_SPLINES = SplineFlowConfig(pairs=4, hidden=(48, 48))
+"""For wells side by side in every dimension, which affine couplings do not separate."""
 _BATCH = 256
 _FAIR, _MANY = 0.7, 0.05
 """The k̂ below which estimates are to be trusted, and the share of a target that is too much to miss."""
 
 SCALES = {
     "smoke": Scale(
-        {"gmm": TargetConfig(name="gmm")}, (0, 1), 40, 60_000, EvaluationConfig(samples=2_000, test_samples=500)
+        {"gmm": (TargetConfig(name="gmm"), _AFFINE)},
+        (0, 1),
+        40,
+        60_000,
+        EvaluationConfig(samples=2_000, test_samples=500),
     ),
     "laptop": Scale(
         {
-            "Gaussian mixture, 2 dims": TargetConfig(name="gmm"),
-            "many-well, 6 dims": TargetConfig(name="many-well", dim=6),
-            "funnel, 4 dims": TargetConfig(name="funnel", dim=4, scale=2.0),
+            "Gaussian mixture, 2 dims": (TargetConfig(name="gmm"), _AFFINE),
+            "many-well, 6 dims": (TargetConfig(name="many-well", dim=6), _SPLINES),
+            "funnel, 4 dims": (TargetConfig(name="funnel", dim=4, scale=2.0), _AFFINE),
         },
         (10, 11),
         2_000,
@@ -108,12 +114,12 @@ def known_answers_experiment(scale_name: str) -> Experiment:
     """Return the table at a scale, target after target."""
     scale = SCALES[scale_name]
     rows = []
-    for number, (name, target) in enumerate(scale.targets.items()):
+    for number, (name, (target, flow)) in enumerate(scale.targets.items()):
         for key, method in _METHODS.items():
             cell = Cell(
                 f"{number}-{key}",
                 f"{name}: {method.label}",
-                _config(method, target, scale),
+                _config(method, target, flow, scale),
                 scale.seeds,
                 None,
             )
@@ -130,7 +136,9 @@ def known_answers_experiment(scale_name: str) -> Experiment:
     )
 
 
-def _config(method: _Method, target: TargetConfig, scale: Scale) -> RunConfig:
+def _config(
+    method: _Method, target: TargetConfig, flow: RealNVPConfig | SplineFlowConfig, scale: Scale
+) -> RunConfig:
     objective = {} if method.dispersion == "none" else {"dispersion": method.dispersion, "data_weight": 0.3}
     training = TrainingConfig(
         steps=scale.steps,
@@ -152,7 +160,7 @@ def _config(method: _Method, target: TargetConfig, scale: Scale) -> RunConfig:
         groups = {"annealing": AnnealingConfig(**settings)}
     return RunConfig(
         target=target,
-        flow=_FLOW,
+        flow=flow,
         objective=ObjectiveConfig(**objective),
         training=training,
         evaluation=scale.evaluation,
