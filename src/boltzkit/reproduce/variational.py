@@ -271,19 +271,20 @@ _ISOLEUCINE = VariationalScale(
 )
 """The recipe as it is."""
 _HEXAPEPTIDE = VariationalScale(
-    {3_000_000: ("cmt-ldr-l2",)},
+    {2_000_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(200_000, 10_000),
     changes=(
-        "annealing.stages=30",
+        "annealing.stages=20",
         "annealing.cooling=0.8",
-        "annealing.growth=2",
-        "annealing.first_steps=100",
-        "annealing.effective=12000",
+        "annealing.growth=1.5",
+        "annealing.first_steps=200",
+        "annealing.reuse=4",
+        "annealing.effective=6000",
         "annealing.pretraining=1500",
         "annealing.relaxation_steps=20",
         "annealing.relaxed_torsions=true",
-        "training.steps=7500",
+        "training.steps=6000",
         "training.learning_rate=4e-4",
     ),
 )
