@@ -119,7 +119,7 @@ SCALES = {
             "many-well, 6 dims": Task(TargetConfig(name="many-well", dim=6), _SPLINES),
             "funnel, 4 dims": Task(TargetConfig(name="funnel", dim=4, scale=2.0), _AFFINE),
             # So far from where a flow starts that nothing but small steps leads there.
-            "many-well, 16 dims": Task(TargetConfig(name="many-well", dim=16), _SPLINES, ("cmt", "cmt-unbound")),
+            "many-well, 12 dims": Task(TargetConfig(name="many-well", dim=12), _SPLINES, ("cmt", "cmt-unbound")),
         },
         (10, 11),
         2_000,
