@@ -42,7 +42,7 @@ def moved(flow: Flow) -> Flow:
     draw = generator(0, "noise")
     with torch.no_grad():
         for parameter in flow.parameters():
-            parameter.add_(0.2 * torch.randn(parameter.shape, generator=draw).double())
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=draw).double())
     return flow
 
 
