@@ -105,28 +105,45 @@ def _fit_refined(
 
 
 def _pretrain(config: RunConfig, problem: Problem, folder: RunFolder, watch: Watch | None) -> None:
-    """Learn the hottest temperature first where that is asked for, in a run folder below the run's."""
+    """Give the flow the start that is asked for, each part of it in a run folder below the run's."""
     annealing = config.annealing
     if annealing is None or not annealing.pretraining:
         return
     if by_first_rank(lambda: bool(checkpoints(folder.checkpoints))):
         return
+
+    def learn(first: Problem, steps: int, name: str) -> None:
+        with RunFolder(folder.path / name) as below:
+            _open(below, config, config)
+            train(first, config.training.model_copy(update={"steps": steps}), below, watch)
+
     batch, seed = config.training.batch, config.seed
-    if annealing.start == "harmonic":
-        coordinates = coordinates_of(problem.flow)
-        assert isinstance(config.target, MoleculeConfig), "only molecules have internal coordinates"
-        positions = molecule_of(config.target).positions
-        start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
-        if n := annealing.conformers():
-            own = generator(seed, "conformers")
-            how = (annealing.warmth, own, annealing.relaxation_steps, annealing.relaxed_torsions)
-            start = start.relaxed(coordinates, problem.target, n, *how)
-        first = harmonic_pretraining(problem, start, batch, seed)
-    else:
-        first = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)
-    with RunFolder(folder.path / "pretraining") as below:
-        _open(below, config, config)
-        train(first, config.training.model_copy(update={"steps": annealing.pretraining}), below, watch)
+    hot = tempered_pretraining(problem, annealing.hottest, batch, seed, annealing.dropped)
+    if annealing.start == "reverse_kl":
+        learn(hot, annealing.pretraining, "pretraining")
+        return
+    learn(
+        harmonic_pretraining(problem, _harmonic(config, problem), batch, seed),
+        annealing.pretraining,
+        "pretraining",
+    )
+    if annealing.descent:
+        learn(hot, annealing.descent, "descent")
+
+
+def _harmonic(config: RunConfig, problem: Problem) -> HarmonicStart:
+    """Return what a harmonic start draws from, with relaxed conformers where they are asked for."""
+    annealing = config.annealing
+    assert annealing is not None
+    coordinates = coordinates_of(problem.flow)
+    assert isinstance(config.target, MoleculeConfig), "only molecules have internal coordinates"
+    positions = molecule_of(config.target).positions
+    start = HarmonicStart.of(coordinates, problem.target, positions, annealing.warmth)
+    if n := annealing.conformers():
+        own = generator(config.seed, "conformers")
+        how = (annealing.warmth, own, annealing.relaxation_steps, annealing.relaxed_torsions)
+        start = start.relaxed(coordinates, problem.target, n, *how)
+    return start
 
 
 class SideBySide(Config):

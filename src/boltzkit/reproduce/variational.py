@@ -271,23 +271,30 @@ _ISOLEUCINE = VariationalScale(
 )
 """The recipe as it is."""
 _HEXAPEPTIDE = VariationalScale(
-    {2_000_000: ("cmt-ldr-l2",)},
+    {3_500_000: ("cmt-ldr-l2",)},
     seeds=(10,),
     evaluation=_judged(200_000, 10_000),
     changes=(
-        "annealing.stages=20",
-        "annealing.cooling=0.8",
+        "annealing.hottest=3",
+        "annealing.warmth=3",
+        "annealing.stages=30",
+        "annealing.cooling=0.9",
         "annealing.growth=1.5",
-        "annealing.first_steps=200",
-        "annealing.reuse=4",
-        "annealing.effective=6000",
-        "annealing.pretraining=1500",
+        "annealing.first_steps=150",
+        "annealing.trust=1",
+        "annealing.effective=null",
+        "annealing.reuse=1",
+        "annealing.pretraining=800",
         "annealing.relaxation_steps=20",
         "annealing.relaxed_torsions=true",
-        "training.steps=6000",
-        "training.learning_rate=4e-4",
+        "annealing.descent=3000",
+        "annealing.dropped=50",
+        "training.steps=6500",
+        "training.learning_rate=7e-4",
+        "training.clip=1000",
     ),
 )
+"""Many atoms overlap at the start of this one: forces drive them apart first, when hot, then the path begins."""
 
 
 def _published(budgets: Mapping[int, tuple[str, ...]]) -> VariationalScale:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from boltzkit.energy import TargetConfig
-from boltzkit.errors import UserError
+from boltzkit.errors import Interrupted, UserError
 from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import MoleculeConfig, RunConfig, fit
 from boltzkit.method.annealing import AnnealingConfig
@@ -138,6 +138,27 @@ def test_a_run_starts_from_it_within_its_budget(tmp_path, relaxation, spent):
     assert [line["evaluations"] for line in first] == [spent] * 3
     assert last[-1]["evaluations"] == 400
     assert model.step == 4
+
+
+def test_the_reverse_kl_may_follow_it(tmp_path):
+    """Within the budget, and from where the harmonic start ended; stopped in its midst, it goes on bit for bit."""
+    settings = config(annealing=config().annealing.model_copy(update={"descent": 4, "evaluations": 500}))
+    whole, _ = fit(settings, tmp_path / "whole")
+    lines = RunFolder(tmp_path / "whole" / "descent").metrics()
+    assert [line["evaluations"] for line in lines] == [120 + 32 * step for step in (1, 2, 3, 4)]
+    assert RunFolder(tmp_path / "whole").metrics()[-1]["evaluations"] == 500
+
+    def stop(line, steps):
+        if steps == 4 and line["step"] == 2 and "exponent" not in line:
+            raise Interrupted("here")
+
+    with pytest.raises(Interrupted):
+        fit(settings, tmp_path / "parts", stop)
+    resumed, _ = fit(settings, tmp_path / "parts")
+    plain, _ = fit(config(), tmp_path / "plain")
+    ours, theirs, others = (model.flow.state_dict() for model in (whole, resumed, plain))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert not all(torch.equal(ours[name], others[name]) for name in ours)
 
 
 def test_what_has_no_internal_coordinates_is_refused(tmp_path):

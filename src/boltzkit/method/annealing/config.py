@@ -35,8 +35,11 @@ class AnnealingConfig(Config):
     relaxed_torsions: bool = False
     """Let torsions follow their forces too, by a few degrees a step: conformers of larger molecules overlap otherwise,
     and no bond or angle can help it."""
+    descent: NonNegativeInt = 0
+    """Steps of the reverse KL at the hottest temperature that follow a harmonic start, a batch of evaluations each:
+    where atoms of a larger molecule overlap, their forces say where to go, and weights only where not to stay."""
     dropped: NonNegativeInt = 0
-    """Samples with the highest energies that a step of pre-training leaves out."""
+    """Samples with the highest energies that a step of the reverse KL leaves out."""
     stages: PositiveInt = 60
     """Intermediate targets."""
     growth: float = Field(1.0, ge=1)
@@ -94,11 +97,9 @@ class AnnealingConfig(Config):
         """Return the energy evaluations before the first stage."""
         if not self.pretraining:
             return 0
-        return (
-            2 * dim + self.relaxation_steps * self.conformers()
-            if self.start == "harmonic"
-            else self.pretraining * batch
-        )
+        if self.start == "harmonic":
+            return 2 * dim + self.relaxation_steps * self.conformers() + self.descent * batch
+        return self.pretraining * batch
 
     def conformers(self) -> int:
         """Return how many conformers the harmonic start relaxes.
