@@ -51,16 +51,16 @@ def test_the_paper_scale_is_the_papers(monkeypatch):
 
 
 def test_path_gradients_with_dispersion_run(tmp_path):
-    molecule = read_molecule("ACE-NME", None, None)
+    molecule = read_molecule("ACE-NH2", None, None)
     config = BatchedSimulation(
         samples=320, equilibration=20, segment=10, validation=0.25, tempering=TemperingConfig(walkers=32)
     )
     simulate_batched(molecule, config, tmp_path / "data", lambda text: None)
     test = {"split": "test", "validation": 0.0, "tempering": TemperingConfig(walkers=32, seed=1)}
     simulate_batched(molecule, config.model_copy(update=test), tmp_path / "data", lambda text: None)
-    study = CARTESIAN_STUDIES["nma-cartesian"]
+    study = CARTESIAN_STUDIES["acetamide-cartesian"]
     rows = plan_cartesian(study, "smoke", tmp_path / "data", "cpu", tmp_path).rows
     result = run_cell(rows[-1].cell, tmp_path / "cells", lambda text: None)
     assert [run["seed"] for run in result["runs"]] == [0, 1]
-    assert result["runs"][0]["mirror_images"] == 0  # N-methylacetamide has no stereocentre
+    assert result["runs"][0]["mirror_images"] == 0  # acetamide has no stereocentre
     assert result["runs"][0]["paper_nll"] is not None

@@ -194,16 +194,17 @@ _SMOKE = CartesianScale(
 )
 _LAPTOP = CartesianScale(
     100_000,
-    2_000,
+    3_000,
     TARFLOW_PRESETS["small"],
-    batch=256,
+    batch=128,
     seeds=(10, 11),
     dispersion_weight=0.3,
     evaluation=_judged(100_000, 50_000),
-    rates=(1e-3,),
-    path_steps=0.4,
-    overrides={"log_every": 20, "checkpoint_every": 200, "ema": 0.99},
+    rates=(5e-3,),
+    path_steps=0.37,
+    overrides={"optimiser": "muon", "log_every": 50, "checkpoint_every": 500, "ema": 0.995},
 )
+"""In a hundredth of the paper's steps Muon comes much further than AdamW."""
 _PAPER = CartesianScale(
     100_000,
     400_000,
@@ -225,11 +226,11 @@ CARTESIAN_STUDIES: dict[str, CartesianStudy] = {
         spread=0.166,
         published=True,
     ),
-    "nma-cartesian": CartesianStudy(
-        "N-methylacetamide in Cartesian coordinates",
-        "ACE-NME",
+    "acetamide-cartesian": CartesianStudy(
+        "Acetamide in Cartesian coordinates",
+        "ACE-NH2",
         {"smoke": _SMOKE, "laptop": _LAPTOP},
-        spread=0.118,
+        spread=0.0946,
     ),
 }
 """Experiments with TarFlow by name."""

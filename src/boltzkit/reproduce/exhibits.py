@@ -102,9 +102,9 @@ EXPERIMENT_SECTIONS: dict[str, ExperimentSection] = {
     "hexa-variational": ExperimentSection(_HEXAPEPTIDE),
     "known-answers": ExperimentSection(remark="Targets whose log Z and modes are known."),
     "aldp-cartesian": ExperimentSection("alanine-dipeptide-cartesian"),
-    "nma-cartesian": ExperimentSection(
-        "ACE-NME",
-        remark="Twelve atoms, which a small flow resolves; the published rows are of alanine dipeptide.",
+    "acetamide-cartesian": ExperimentSection(
+        "ACE-NH2",
+        remark="Nine atoms, which a small flow resolves; the published rows are of alanine dipeptide.",
     ),
 }
 """Experiments in the order of the page."""
