@@ -60,6 +60,7 @@ def test_trained_judged_and_loaded(tiny, tmp_path):
     assert remarks == []
     assert isinstance(model.flow, AugmentedFlow)
     found = evaluate(model)
+    assert found.centred_log_z == found.reverse.log_z
     assert found.nll.value < evaluate(Model.untrained(tiny())).nll.value
     assert found.offset == pytest.approx(model.flow.published_offset)
     assert found.to_json()["mirror_images"] == found.mirror_images

@@ -1,6 +1,7 @@
 """A molecule through the whole line: data, training with LDR, resume, loading, sampling, reweighting."""
 
 import json
+import math
 import shutil
 
 import pytest
@@ -114,6 +115,8 @@ def test_samples_are_l_alanine_and_reweighted(run):
     assert evaluation.nll is not None
     assert evaluation.nll.n == 640
     assert evaluation.paper_nll == pytest.approx(evaluation.nll.value + 3.6758, abs=1e-3)
+    turned = math.log(8 * math.pi**2) - 1.5 * math.log(22)
+    assert evaluation.centred_log_z == pytest.approx(evaluation.reverse.log_z + turned)
     assert evaluation.reverse.n == 200
     assert set(evaluation.ramachandran) == {"raw", "reweighted"}
     # Stored energies cost nothing: only the flow's own samples were evaluated.

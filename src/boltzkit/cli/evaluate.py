@@ -189,6 +189,9 @@ def _rows(result: "Evaluation") -> list[tuple[str, str]]:
         found = measured(100 * result.forward.fraction, 100 * result.forward.standard_error)
         rows.append(("forward ESS", f"{found} %"))
     rows += reweighting_rows(result.reverse)
+    if result.centred_log_z is not None:
+        found = measured(result.centred_log_z, result.reverse.log_z_se)
+        rows.append(("log Z, centred coordinates", found))
     for name, share in (("mirror images", result.mirror_images), ("with exchanged atoms", result.exchanged)):
         rows += [] if share is None else [(name, f"{100 * share:.3g} % of the flow's samples")]
     if result.log_z is not None:

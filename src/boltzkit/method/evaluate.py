@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzkit.coordinates import PAPER_NLL_OFFSET
+from boltzkit.coordinates import PAPER_NLL_OFFSET, rigid_body_log_volume
 from boltzkit.data import Dataset
 from boltzkit.ensemble import (
     EXCHANGED,
@@ -59,6 +59,7 @@ class Evaluation:
         step: gradient steps behind the model.
         evaluations: energy evaluations spent on the judgement.
         offset: what published NLLs of such flows contain beyond ours; None where there is no other convention.
+        rigid_body: log-volume of turns and centre that this flow's log Z leaves out; None where nothing turns.
         mirror_images: share of samples with a stereocentre the wrong way round, of flows on Cartesian coordinates.
         exchanged: share of other samples in which atoms of the same kind have changed places, of such flows.
         peptide: of a peptide, what is known of its torsions and energies.
@@ -77,6 +78,7 @@ class Evaluation:
     step: int
     evaluations: int
     offset: float | None = None
+    rigid_body: float | None = None
     mirror_images: float | None = None
     exchanged: float | None = None
     peptide: PeptideMetrics | None = None
@@ -106,6 +108,11 @@ class Evaluation:
         return None if self.entropy is None or self.offset is None else self.entropy.value + self.offset
 
     @property
+    def centred_log_z(self) -> float | None:
+        """Of a molecule, log Z over centred Cartesian coordinates: the same for every kind of flow."""
+        return None if self.rigid_body is None else self.reverse.log_z + self.rigid_body
+
+    @property
     def ramachandran(self) -> dict[str, Divergence] | None:
         """Of a peptide with test data, the divergence of (φ, ψ): ``raw`` and ``reweighted``."""
         return None if self.peptide is None else self.peptide.ramachandran
@@ -132,6 +139,7 @@ class Evaluation:
             "log_z_deviation": self.log_z_deviation,
             "paper_nll": self.paper_nll,
             "paper_entropy": self.paper_entropy,
+            "centred_log_z": self.centred_log_z,
             "verdict": judged.level,
             "reasons": list(judged.reasons),
         }
@@ -197,6 +205,7 @@ def judge(
         step=model.step,
         evaluations=evidence.evaluations,
         offset=_offset(model),
+        rigid_body=_rigid_body(model),
         mirror_images=_share(drawn, MIRROR),
         exchanged=_share(drawn, EXCHANGED),
         missed=missed,
@@ -209,6 +218,13 @@ def _offset(model: Model) -> float | None:
     if isinstance(model.flow, AugmentedFlow):
         return model.flow.published_offset
     return PAPER_NLL_OFFSET if isinstance(model.config.target, MoleculeConfig) else None
+
+
+def _rigid_body(model: Model) -> float | None:
+    if isinstance(model.flow, AugmentedFlow):
+        return 0.0
+    is_molecule = isinstance(model.config.target, MoleculeConfig)
+    return rigid_body_log_volume(model.target.event_shape[0]) if is_molecule else None
 
 
 def _share(drawn: Observed, name: str) -> float | None:
