@@ -11,6 +11,8 @@ from boltzkit.coordinates.bijection import Bijection
 from boltzkit.energy import Target
 from boltzkit.ensemble import draw
 from boltzkit.flow import AugmentedFlow, StandardNormal, TarFlowConfig, build_tarflow
+from boltzkit.method.augmented_batches import AugmentedBatches
+from boltzkit.objective import Batch, LogDispersion
 from boltzkit.randomness import generator
 from boltzkit.weights import ess_interval
 
@@ -86,6 +88,22 @@ def test_moving_the_molecule_changes_the_density_only_by_the_law_of_its_centre(p
     x, log_prob = perfect("gaussian").sample(20, generator(0, "samples"))
     moved = perfect("gaussian").log_prob(x + torch.tensor([0.1, -0.05, 0.02]))
     torch.testing.assert_close(moved, log_prob, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("p", "of_the_centre"), [(1.0, 2 * 1.5**1.5 * math.exp(-1.5) / math.gamma(1.5)), (2.0, 1.5)]
+)
+def test_dispersion_is_that_of_the_augmented_space(perfect, p, of_the_centre):
+    """On augmented data with the molecule's own energies as labels, a perfect model has none."""
+    flow, target, dispersion = perfect("gaussian"), Springs(), LogDispersion(p)
+    shapes = flow.sample(50_000, generator(0, "samples")).x
+    shapes = shapes - shapes.mean(-2, keepdim=True)
+    labelled = Batch(shapes, target(shapes))
+    batch = AugmentedBatches(lambda step: labelled, flow.augmentation, 0, "test")(0)
+    assert float(dispersion(flow.log_prob(batch.x), batch.energy)) < 1e-5
+    # Control: the density over all of space has that of the centre's law, half a χ² of three degrees of freedom.
+    everywhere = flow.log_prob(batch.x) + flow.augmentation.log_prob(batch.x)
+    assert float(dispersion(everywhere, batch.energy)) == pytest.approx(of_the_centre, rel=0.03)
 
 
 def test_published_offset_is_the_mean_of_the_correction():
