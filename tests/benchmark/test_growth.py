@@ -42,6 +42,8 @@ def test_every_stage_is_measured_and_written(tmp_path):
         "internal → Cartesian",
         "training step",
         "sample with weight",
+        "training step, TarFlow",
+        "sample with weight, TarFlow",
         "building the molecule / s",
         MEMORY,
     ]

@@ -16,7 +16,7 @@ from boltzkit.benchmark.timing import interleaved
 from boltzkit.data import About, Dataset, DatasetWriter, StoredBatches
 from boltzkit.data.energies import PotentialEnergy
 from boltzkit.ensemble import draw
-from boltzkit.flow import SPLINE_PRESETS
+from boltzkit.flow import SPLINE_PRESETS, TARFLOW_PRESETS
 from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, molecule_of
 from boltzkit.randomness import generator
 from boltzkit.workers import Tell
@@ -27,6 +27,8 @@ MEMORY = "peak memory of a training step / MB"
 _TEMPERATURE = 300.0
 _SHARD = 250_000
 _BATCH = 1024
+_TARFLOW = "small"
+"""Preset: its transformers stay the same, so that only the number of tokens grows."""
 _WINDOWS = 500
 """Batches that are read at most: two windows of alanine dipeptide."""
 
@@ -59,6 +61,7 @@ def measure_molecule(arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]
     for _ in range(2):  # the second holds the optimiser's state as well
         step()
     memory = _peak_megabytes() - before
+    cartesian = build_flow_for(config, TARFLOW_PRESETS[_TARFLOW], (0,), batched=False)
     stages: dict[str, Callable[[], object]] = {
         "energy": lambda: energy(x),
         "energy + forces": lambda: energy.energy_and_gradient(x),
@@ -66,6 +69,8 @@ def measure_molecule(arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]
         "internal → Cartesian": lambda: coordinates.transform(u),
         "training step": step,
         "sample with weight": lambda: draw(flow, energy, batch, seed=0, chunk=batch),
+        "training step, TarFlow": training_step(cartesian, cartesian.log_prob, x),
+        "sample with weight, TarFlow": lambda: draw(cartesian, energy, batch, seed=0, chunk=batch),
     }
     seconds = interleaved(stages, rounds, time.process_time)
     values = {name: 1e6 * value / batch for name, value in seconds.items()}
