@@ -27,8 +27,8 @@ _NOTE = (
     "Slope: of log cost against log size by least squares, over all sizes and over the largest three. Costs against "
     "atoms are microseconds of one processor per sample where nothing else is said, medians on one thread; those of "
     "data are of the clock on the wall. Every molecule and every dataset has a process of its own. Flows are "
-    "untrained, which costs the same; TarFlow is of the preset 'small'. Files of the datasets were in the memory of the "
-    "operating system when they were read."
+    "untrained, which costs the same; TarFlow is of the preset 'small'. Files of the datasets were in the memory of "
+    "the operating system when they were read."
 )
 
 
