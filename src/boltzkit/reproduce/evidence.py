@@ -9,6 +9,7 @@ from typing import Any
 
 from boltzkit.errors import UserError
 from boltzkit.reproduce.experiment import Experiment, Planned
+from boltzkit.reproduce.note_tables import without_templates
 from boltzkit.reproduce.question import same_settings
 from boltzkit.reproduce.table import Row, read_values
 from boltzkit.storage import read_json
@@ -38,7 +39,7 @@ def read_note(folder: Path) -> Note | None:
     path = folder / "README.md"
     if not path.is_file():
         return None
-    text = path.read_text()
+    text = without_templates(path.read_text())
     title, _, body = text.partition("\n")
     if not title.startswith("# "):
         raise UserError(f"{path} does not begin with a title: write '# ' and a title on its first line.")
