@@ -8,6 +8,7 @@ from boltzkit.benchmark.growth import GrowthBenchmark, benchmark_growth
 from boltzkit.benchmark.inference import InferenceBenchmark, benchmark_inference
 from boltzkit.benchmark.peers import PeerBenchmark, benchmark_peers
 from boltzkit.benchmark.ranks import RankBenchmark, benchmark_ranks
+from boltzkit.benchmark.reach import ReachBenchmark, benchmark_reach
 from boltzkit.benchmark.reading import ReadingBenchmark, benchmark_reading
 from boltzkit.benchmark.simulate import SimulationBenchmark, benchmark_simulate
 from boltzkit.benchmark.timing import interleaved
@@ -20,6 +21,7 @@ __all__ = [
     "InferenceBenchmark",
     "PeerBenchmark",
     "RankBenchmark",
+    "ReachBenchmark",
     "ReadingBenchmark",
     "Result",
     "SimulationBenchmark",
@@ -30,6 +32,7 @@ __all__ = [
     "benchmark_inference",
     "benchmark_peers",
     "benchmark_ranks",
+    "benchmark_reach",
     "benchmark_reading",
     "benchmark_simulate",
     "interleaved",

@@ -1,5 +1,6 @@
 """All timings in one go and on one page: headline ratios with their spread over repeats, then every table."""
 
+import math
 import re
 import statistics
 import tempfile
@@ -13,9 +14,10 @@ from boltzkit.benchmark.flow import benchmark_flow
 from boltzkit.benchmark.flow_table import BOUND, FlowBenchmark
 from boltzkit.benchmark.growth import SEQUENCES, GrowthBenchmark, benchmark_growth
 from boltzkit.benchmark.inference import InferenceBenchmark, benchmark_inference
+from boltzkit.benchmark.reach import METHODS, ReachBenchmark, benchmark_reach
 from boltzkit.benchmark.reading import WINDOWS, ReadingBenchmark, benchmark_reading
 from boltzkit.benchmark.simulate import OPENMM, SimulationBenchmark, benchmark_simulate
-from boltzkit.report import Page
+from boltzkit.report import Page, markdown_table
 from boltzkit.storage import write_bytes
 
 __all__ = ["PARTS", "AllBenchmarks", "Headline", "Part", "Result", "benchmark_all"]
@@ -57,7 +59,8 @@ class Part:
         title: its heading.
         run: (quick, with other libraries, progress) -> its result.
         headlines: what of the result goes to the top of the page.
-        once: run in the first repeat alone, because it takes long and measures slopes, which scatter little.
+        once: run in the first repeat alone, because it takes long, and repeats itself or measures slopes, which scatter
+            little.
     """
 
     title: str
@@ -147,6 +150,27 @@ def _reading_headlines(result: Result) -> list[Headline]:
     ]
 
 
+def _reach(quick: bool, opponents: bool, tell: Tell) -> ReachBenchmark:
+    if quick:
+        short = {name: config.with_overrides(["training.steps=200"]) for name, config in METHODS.items()}
+        return benchmark_reach((0,), short, tell=tell)
+    return benchmark_reach(tell=tell)
+
+
+def _reach_headlines(result: Result) -> list[Headline]:
+    assert isinstance(result, ReachBenchmark)
+    bar = result.bars[0]
+    return [
+        Headline(
+            f"seconds to a forward ESS of {100 * bar:.0f} % of the many-well, {name}",
+            result.seconds(name, bar),
+            "s",
+        )
+        for name in dict.fromkeys(one.method for one in result.trainings)
+        if math.isfinite(result.seconds(name, bar))
+    ]
+
+
 def _growth(quick: bool, opponents: bool, tell: Tell) -> GrowthBenchmark:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -174,6 +198,7 @@ PARTS: dict[str, Part] = {
     "inference": Part("Samples with weights", _inference, _inference_headlines),
     "simulate": Part("Simulations", _simulate, _simulate_headlines),
     "reading": Part("Reading data", _reading, _reading_headlines),
+    "reach": Part("Time and evaluations to a given ESS", _reach, _reach_headlines, once=True),
     "growth": Part("How costs grow", _growth, _growth_headlines, once=True),
 }
 """Benchmarks of the page by name."""
@@ -216,7 +241,7 @@ class AllBenchmarks:
             f"Medians of {n} repeats [lowest, highest], one thread. {kind}".rstrip(),
             "",
         ]
-        lines += ["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in self.headlines()), ""]
+        lines.append(markdown_table(["", ""], self.headlines()))
         for name, part in self.parts.items():
             lines += [f"## {part.title}", "", self.results[name][-1].to_markdown()]
         return "\n".join(lines)

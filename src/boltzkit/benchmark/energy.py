@@ -1,7 +1,5 @@
 """Energies and forces per configuration: the batched force field against OpenMM's platforms."""
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from boltzkit.benchmark.timing import interleaved
 from boltzkit.energy import ForceField, OpenMMEnergy
 from boltzkit.molecule import Molecule, find_molecule
 from boltzkit.randomness import generator
-from boltzkit.report import png
+from boltzkit.report import csv_text, markdown_table, png
 from boltzkit.storage import write_bytes
 
 __all__ = ["EnergyBenchmark", "Timing", "benchmark_energy"]
@@ -62,23 +60,17 @@ class EnergyBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per timing."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(
-            ["molecule", "atoms", "forces", "contender", "microseconds", "times_as_fast_as_reference"]
-        )
+        head = ["molecule", "atoms", "forces", "contender", "microseconds", "times_as_fast_as_reference"]
+        rows = []
         for t in self.timings:
-            row = [t.molecule, t.atoms, int(t.forces), t.contender]
-            writer.writerow([*row, f"{t.microseconds:.3f}", f"{self.ratio(t, 'reference'):.2f}"])
-        return buffer.getvalue()
+            numbers = (f"{t.microseconds:.3f}", f"{self.ratio(t, 'reference'):.2f}")
+            rows.append([t.molecule, t.atoms, int(t.forces), t.contender, *numbers])
+        return csv_text(head, rows)
 
     def to_markdown(self) -> str:
         """Return a table: microseconds, and in brackets how many times as fast as OpenMM Reference."""
         contenders = list(dict.fromkeys(t.contender for t in self.timings))
-        lines = [
-            "| molecule | atoms | | " + " | ".join(contenders) + " |",
-            "|" + "---|" * (3 + len(contenders)),
-        ]
+        rows = []
         for key in dict.fromkeys((t.molecule, t.atoms, t.forces) for t in self.timings):
             members = {t.contender: t for t in self.timings if (t.molecule, t.atoms, t.forces) == key}
             cells = [
@@ -87,8 +79,8 @@ class EnergyBenchmark:
             ]
             what = "energy + forces" if key[2] else "energy"
             mark = "*" if any(t.interpreted for t in members.values()) else ""
-            lines.append(f"| {key[0]}{mark} | {key[1]} | {what} | " + " | ".join(cells) + " |")
-        return "\n".join(lines) + "\n"
+            rows.append([f"{key[0]}{mark}", key[1], what, *cells])
+        return markdown_table(["molecule", "atoms", "", *contenders], rows)
 
     def figure(self) -> Figure:
         """Return microseconds against atoms, log-log, energies left and forces right.

@@ -1,10 +1,9 @@
 """Timings of flows at their tasks, as a table."""
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from boltzkit.report import csv_text, markdown_table
 from boltzkit.storage import write_bytes
 
 __all__ = ["BOUND", "FlowBenchmark", "FlowTiming"]
@@ -48,29 +47,23 @@ class FlowBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per timing."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["preset", "task", "threads", "contender", "parameters", "milliseconds"])
-        for t in self.timings:
-            writer.writerow([t.preset, t.task, t.threads, t.contender, t.parameters, f"{t.milliseconds:.2f}"])
-        return buffer.getvalue()
+        return csv_text(
+            ["preset", "task", "threads", "contender", "parameters", "milliseconds"],
+            (
+                [t.preset, t.task, t.threads, t.contender, t.parameters, f"{t.milliseconds:.2f}"]
+                for t in self.timings
+            ),
+        )
 
     def to_markdown(self) -> str:
         """Return one table."""
-        lines = ["| flow | task | threads | contender | parameters | ms |", "|" + "---|" * 6]
+        rows = []
         for t in self.timings:
             ratio = self.ratio(t, BOUND)
             brackets = "" if ratio is None else f" ({ratio:.2f}×)"
-            row = (
-                t.preset,
-                t.task,
-                t.threads,
-                t.contender,
-                f"{t.parameters:,}",
-                f"{t.milliseconds:.1f}{brackets}",
-            )
-            lines.append("| " + " | ".join(map(str, row)) + " |")
-        return "\n".join(lines) + "\n"
+            numbers = (f"{t.parameters:,}", f"{t.milliseconds:.1f}{brackets}")
+            rows.append([t.preset, t.task, t.threads, t.contender, *numbers])
+        return markdown_table(["flow", "task", "threads", "contender", "parameters", "ms"], rows)
 
     def write(self, out: Path) -> None:
         """Write table.md and table.csv."""

@@ -1,7 +1,5 @@
 """How costs grow: every stage against the number of atoms, the handling of data against the number of samples."""
 
-import csv
-import io
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from boltzkit.benchmark.growth_stages import MEMORY
-from boltzkit.report import png
+from boltzkit.report import csv_text, markdown_table, png
 from boltzkit.storage import write_bytes
 from boltzkit.workers import Item, WorkerOptions, open_workers, run_items
 
@@ -79,12 +77,10 @@ class GrowthBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per measurement."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["against", "stage", "size", "value"])
-        for m in self.measured:
-            writer.writerow([m.against, m.stage, m.size, f"{m.value:.4g}"])
-        return buffer.getvalue()
+        return csv_text(
+            ["against", "stage", "size", "value"],
+            ([m.against, m.stage, m.size, f"{m.value:.4g}"] for m in self.measured),
+        )
 
     def to_markdown(self) -> str:
         """Return a table against atoms, one against samples, and what was left out."""
@@ -131,14 +127,14 @@ class GrowthBenchmark:
     def _table(self, against: str) -> str:
         sizes = sorted({m.size for m in self.measured if m.against == against})
         head = [against, *(f"{size:,}" for size in sizes), "slope", "largest three"]
-        lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+        rows = []
         for stage in self.stages(against):
             value = dict(self._points(against, stage))
             cells = [f"{value[size]:.3g}" if size in value else "" for size in sizes]
             slopes = [self.slope(against, stage), self.slope(against, stage, 3)]
             shown = ["" if slope is None else f"{slope:.2f}" for slope in slopes]
-            lines.append("| " + " | ".join([stage, *cells, *shown]) + " |")
-        return "\n".join(lines) + "\n"
+            rows.append([stage, *cells, *shown])
+        return markdown_table(head, rows, align="l" + "r" * (len(head) - 1))
 
 
 def benchmark_growth(

@@ -1,7 +1,5 @@
 """Samples per hour of every flow, all the way to their importance weights: the paper's table of inference speeds."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from boltzkit.flow import (
     TarFlowConfig,
 )
 from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for
+from boltzkit.report import csv_text, markdown_table
 from boltzkit.storage import write_bytes
 
 __all__ = ["CONTENDERS", "Contender", "InferenceBenchmark", "InferenceTiming", "benchmark_inference"]
@@ -72,21 +71,18 @@ class InferenceBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per timing."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["flow", "threads", "parameters", "samples_per_hour", "published_a100"])
-        for t in self.timings:
-            writer.writerow([t.name, t.threads, t.parameters, f"{t.per_hour:.3g}", t.published or ""])
-        return buffer.getvalue()
+        return csv_text(
+            ["flow", "threads", "parameters", "samples_per_hour", "published_a100"],
+            ([t.name, t.threads, t.parameters, f"{t.per_hour:.3g}", t.published or ""] for t in self.timings),
+        )
 
     def to_markdown(self) -> str:
         """Return one table."""
-        lines = ["| flow | parameters | threads | samples / hour | published, A100 |", "|" + "---|" * 5]
+        rows = []
         for t in self.timings:
             published = "" if t.published is None else f"{t.published:.2g}"
-            row = (t.name, f"{t.parameters:,}", t.threads, f"{t.per_hour:.2g}", published)
-            lines.append("| " + " | ".join(map(str, row)) + " |")
-        return "\n".join(lines) + "\n"
+            rows.append([t.name, f"{t.parameters:,}", t.threads, f"{t.per_hour:.2g}", published])
+        return markdown_table(["flow", "parameters", "threads", "samples / hour", "published, A100"], rows)
 
     def write(self, out: Path) -> None:
         """Write table.md and table.csv."""

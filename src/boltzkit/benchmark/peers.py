@@ -1,7 +1,5 @@
 """Whole trainings beside other libraries: the same samples, steps and batches, about as many parameters."""
 
-import csv
-import io
 import statistics
 import tempfile
 import time
@@ -19,6 +17,7 @@ from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import ObjectiveConfig, RunConfig, fit, gmm, many_well
 from boltzkit.method.system import build_energy
 from boltzkit.randomness import generator
+from boltzkit.report import csv_text, markdown_table
 from boltzkit.storage import write_bytes
 from boltzkit.weights import LogWeights
 
@@ -118,40 +117,32 @@ class PeerBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per training."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["task", "contender", "seed", "parameters", "seconds", "nll_gap", "ess"])
+        rows = []
         for r in self.results:
             numbers = (f"{r.seconds:.2f}", f"{r.nll_gap:.5f}", f"{r.ess:.5f}")
-            writer.writerow([r.task, r.contender, r.seed, r.parameters, *numbers])
-        return buffer.getvalue()
+            rows.append([r.task, r.contender, r.seed, r.parameters, *numbers])
+        return csv_text(["task", "contender", "seed", "parameters", "seconds", "nll_gap", "ess"], rows)
 
     def to_markdown(self) -> str:
         """Return one table per task."""
+        head = ["contender", "flow and objective", "parameters", "NLL gap ↓", "ESS / % ↑", "seconds"]
         parts = []
         for key, task in self.tasks.items():
             training = task.config.training
-            lines = [
-                f"{task.title}; {training.steps:,} steps of {training.batch}:",
-                "",
-                "| contender | flow and objective | parameters | NLL gap ↓ | ESS / % ↑ | seconds |",
-                "|" + "---|" * 6,
-            ]
-            lines += [f"| {self._row(key, name)} |" for name in self.descriptions]
-            parts.append("\n".join(lines) + "\n")
+            table = markdown_table(head, (self._row(key, name) for name in self.descriptions))
+            parts.append(f"{task.title}; {training.steps:,} steps of {training.batch}:\n\n{table}")
         return "\n".join(parts)
 
-    def _row(self, task: str, contender: str) -> str:
+    def _row(self, task: str, contender: str) -> list[str]:
         members = self.of(task, contender)
-        cells = (
+        return [
             contender,
             self.descriptions[contender],
             f"{members[0].parameters:,}",
             _spread([one.nll_gap for one in members], 4),
             _spread([100 * one.ess for one in members], 1),
             f"{self.seconds(task, contender):.1f} ({self.ratio(task, contender):.1f}×)",
-        )
-        return " | ".join(cells)
+        ]
 
     def write(self, out: Path) -> None:
         """Write table.md and table.csv."""

@@ -1,7 +1,5 @@
 """Weak scaling: whole trainings under torchrun with as much work for every rank, on more and more ranks."""
 
-import csv
-import io
 import os
 import statistics
 import subprocess
@@ -16,7 +14,7 @@ from matplotlib.figure import Figure
 from boltzkit.benchmark.reading import write_noise
 from boltzkit.errors import UserError
 from boltzkit.molecule import find_molecule
-from boltzkit.report import png
+from boltzkit.report import csv_text, markdown_table, png
 from boltzkit.storage import write_bytes
 from boltzkit.training import RunFolder
 
@@ -79,23 +77,21 @@ class RankBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per training."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["method", "ranks", "batch", "milliseconds"])
-        for t in self.timings:
-            writer.writerow([t.method, t.ranks, t.ranks * self.batch, f"{t.milliseconds:.2f}"])
-        return buffer.getvalue()
+        return csv_text(
+            ["method", "ranks", "batch", "milliseconds"],
+            ([t.method, t.ranks, t.ranks * self.batch, f"{t.milliseconds:.2f}"] for t in self.timings),
+        )
 
     def to_markdown(self) -> str:
         """Return one table: a row for each method, a column for each number of ranks."""
         head = ["ms a step", *(f"{n} rank{'s' * (n > 1)}, batch {n * self.batch:,}" for n in self.ranks)]
-        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        rows = []
         for method in self.methods:
             cells = [
                 f"{self.milliseconds(method, n):.1f} ({self.efficiency(method, n):.2f})" for n in self.ranks
             ]
-            lines.append("| " + " | ".join([method, *cells]) + " |")
-        return "\n".join(lines) + "\n"
+            rows.append([method, *cells])
+        return markdown_table(head, rows)
 
     def figure(self) -> Figure:
         """Return efficiency against the number of ranks, the rounds as points."""

@@ -1,7 +1,5 @@
 """Reading batches from a dataset on disk: in windows, as training does, against memory and against single rows."""
 
-import csv
-import io
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from boltzkit.benchmark.timing import interleaved, on_threads
 from boltzkit.data import About, Dataset, DatasetWriter, EpochBatches, StoredBatches, load_labelled
 from boltzkit.molecule import Molecule, find_molecule
 from boltzkit.randomness import generator
+from boltzkit.report import csv_text, markdown_table
 from boltzkit.storage import write_bytes
 
 __all__ = ["ReadingBenchmark", "ReadingTiming", "benchmark_reading", "write_noise"]
@@ -55,22 +54,19 @@ class ReadingBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per way."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["samples", "batch", "megabytes", "contender", "milliseconds"])
-        for t in self.timings:
-            writer.writerow(
-                [self.samples, self.batch, f"{self.megabytes:.0f}", t.contender, f"{t.milliseconds:.4f}"]
-            )
-        return buffer.getvalue()
+        same = (self.samples, self.batch, f"{self.megabytes:.0f}")
+        return csv_text(
+            ["samples", "batch", "megabytes", "contender", "milliseconds"],
+            ([*same, t.contender, f"{t.milliseconds:.4f}"] for t in self.timings),
+        )
 
     def to_markdown(self) -> str:
         """Return one table."""
-        lines = ["| samples | MB | way | ms a batch |", "|---|---|---|---|"]
-        for t in self.timings:
-            shown = f"{t.milliseconds:.3f} ({self.ratio(t):.1f}×)"
-            lines.append(f"| {self.samples:,} | {self.megabytes:.0f} | {t.contender} | {shown} |")
-        return "\n".join(lines) + "\n"
+        same = (f"{self.samples:,}", f"{self.megabytes:.0f}")
+        return markdown_table(
+            ["samples", "MB", "way", "ms a batch"],
+            ([*same, t.contender, f"{t.milliseconds:.3f} ({self.ratio(t):.1f}×)"] for t in self.timings),
+        )
 
     def write(self, out: Path) -> None:
         """Write table.md and table.csv."""

@@ -1,7 +1,5 @@
 """Independent samples per hour: the batched sampler against molecular dynamics, batched and by OpenMM."""
 
-import csv
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from boltzkit.benchmark.timing import interleaved, on_threads
 from boltzkit.data import autocorrelation_time
 from boltzkit.errors import UserError
 from boltzkit.molecule import Backbone, Molecule, read_molecule
+from boltzkit.report import csv_text, markdown_table
 from boltzkit.simulate import CartesianSpace, Tempering, TemperingConfig
 from boltzkit.simulate.dynamics import DynamicsConfig, Engine, PhasePoints, thermal_velocities
 from boltzkit.simulate.engines import make_engine, settled
@@ -81,33 +80,23 @@ class SimulationBenchmark:
 
     def to_csv(self) -> str:
         """Return one line per contender."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        names = [
-            "molecule",
-            "contender",
-            "trajectories",
-            "microseconds_per_step",
-            "tau_steps",
-            "effective_per_hour",
-        ]
-        writer.writerow([*names, "visits_per_hour", "times_as_many_as_openmm"])
+        names = ["molecule", "contender", "trajectories", "microseconds_per_step", "tau_steps"]
+        per_hour = ["effective_per_hour", "visits_per_hour", "times_as_many_as_openmm"]
+        rows = []
         for c in self.costs:
             numbers = (c.microseconds, c.mixing.time, c.effective_per_hour, c.visits_per_hour, self.ratio(c))
-            writer.writerow([c.molecule, c.contender, c.trajectories, *(f"{value:.6g}" for value in numbers)])
-        return buffer.getvalue()
+            rows.append([c.molecule, c.contender, c.trajectories, *(f"{value:.6g}" for value in numbers)])
+        return csv_text([*names, *per_hour], rows)
 
     def to_markdown(self) -> str:
         """Return a table of what an hour of one core makes."""
-        lines = [
-            "| molecule | contender | at once | µs per step | τ, steps | effective samples an hour | visits an hour |",
-            "|---|---|---|---|---|---|---|",
-        ]
+        head = ["molecule", "contender", "at once", "µs per step", "τ, steps"]
+        rows = []
         for c in self.costs:
-            worth = f"{c.effective_per_hour:,.0f} ({self.ratio(c):,.0f}×) | {c.visits_per_hour:,.1f}"
-            steps = f"{c.microseconds:.2f} | {c.mixing.time:,.0f}"
-            lines.append(f"| {c.molecule} | {c.contender} | {c.trajectories:,} | {steps} | {worth} |")
-        return "\n".join(lines) + "\n"
+            steps = (f"{c.microseconds:.2f}", f"{c.mixing.time:,.0f}")
+            worth = (f"{c.effective_per_hour:,.0f} ({self.ratio(c):,.0f}×)", f"{c.visits_per_hour:,.1f}")
+            rows.append([c.molecule, c.contender, f"{c.trajectories:,}", *steps, *worth])
+        return markdown_table([*head, "effective samples an hour", "visits an hour"], rows)
 
     def write(self, out: Path) -> None:
         """Write table.md and table.csv."""

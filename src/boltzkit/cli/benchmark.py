@@ -1,9 +1,13 @@
 """boltzkit benchmark: timings side by side in one run."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boltzkit.cli.progress import tell
 from boltzkit.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from boltzkit.benchmark import Result
 
 __all__ = ["benchmark"]
 
@@ -26,8 +30,8 @@ _BATCHES = {
     "growth": 256,
     "ranks": 512,
 }
-_ROUNDS = {"growth": 3, "ranks": 3, "peers": 2}
-_WHOLE = ("peers", "all")
+_ROUNDS = {"growth": 3, "ranks": 3, "peers": 2, "reach": 3}
+_WHOLE = ("peers", "reach", "all")
 """Benchmarks that choose their own batches."""
 
 
@@ -45,16 +49,19 @@ def benchmark(
 ) -> None:
     """Time boltzkit against what else there is, in one interleaved run.
 
-    A busy machine slows all contenders alike, so the ratios hold where the times do not. `energy` times the batched
-    force field against OpenMM's platforms; `flow` times one training step and sampling of the spline flow against
-    nflows, normflows and zuko, and against its own matrix products, and TarFlow by every objective, with and without
-    its cache; `inference` counts samples with weights per hour of every flow, beside the published counts; `simulate`
-    measures how many independent samples
-    the batched sampler and molecular dynamics, batched and by OpenMM, make in an hour; `reading` reads batches of a
-    dataset on disk; `growth` measures what every stage costs against the number of atoms, and the handling of data
-    against the number of samples; `ranks` trains under torchrun on more and more ranks with as much work for each.
-    `peers` trains whole flows on analytic targets beside normflows and zuko and compares what they have learned. `all`
-    runs all of these but the ranks and the peers, three times over (growth once), and makes one page.
+    A busy machine slows all contenders alike, so the ratios hold where the times do not.
+
+    - `energy`: the batched force field against OpenMM's platforms
+    - `flow`: training steps and samples of the spline flow against nflows, normflows, zuko and its own matrix products;
+      TarFlow by every objective, with and without its cache
+    - `inference`: samples with weights per hour of every flow, beside the published counts
+    - `simulate`: independent samples an hour, by the batched sampler, batched dynamics and OpenMM
+    - `reading`: batches of a dataset on disk
+    - `growth`: what every stage costs against the number of atoms, and handling data against the number of samples
+    - `ranks`: training under torchrun on more and more ranks, with as much work for each
+    - `peers`: whole flows trained on analytic targets beside normflows and zuko, and what they have learned
+    - `reach`: when, and for how many energy evaluations, trainings by several methods reach a given ESS
+    - `all`: all of these but the ranks and the peers, three times over (reach and growth once), on one page
 
     **Examples**
 
@@ -67,6 +74,7 @@ def benchmark(
     boltzkit benchmark growth
     boltzkit benchmark ranks
     boltzkit benchmark peers
+    boltzkit benchmark reach
     boltzkit benchmark all --quick
     ```
 
@@ -79,12 +87,12 @@ def benchmark(
     - `benchmark.md`, `benchmark.html`: the page of `all`, with a folder for each benchmark
 
     Args:
-        name: What to time: energy, flow, inference, simulate, reading, growth, ranks, peers or all.
+        name: What to time, one of the above.
         out: Folder of the results: runs/benchmark- and the name by default.
         batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows, 256 for inference, 512
             for simulations, 256 for growth and 512 for each rank by default.
-        rounds: How often each contender is timed, or for peers how many seeds it trains: 9 by default, 3 for growth
-            and ranks, 2 for peers; medians are reported.
+        rounds: How often each contender is timed, or for peers and reach how many seeds it trains: 9 by default, 3 for
+            growth, ranks and reach, 2 for peers; medians are reported.
         molecule: For energies, simulations and growth, name or sequence of a molecule; repeat it for more. From 22
             to about 300 atoms, and alanine dipeptide in both force fields by default.
         compiled: For energies, compile forces that run in torch (half a minute per molecule that has any).
@@ -100,38 +108,43 @@ def benchmark(
     if batch < 4 or rounds < 1:
         raise UserError(f"A benchmark needs a batch of 4 and one round, not {batch} and {rounds}.")
     folder = Path(f"runs/benchmark-{name}") if out is None else out
-    from boltzkit.benchmark import (
-        Result,
-        benchmark_all,
-        benchmark_energy,
-        benchmark_flow,
-        benchmark_growth,
-        benchmark_inference,
-        benchmark_peers,
-        benchmark_ranks,
-        benchmark_reading,
-        benchmark_simulate,
-    )
-
-    result: Result
-    if name == "energy":
-        result = benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
-    elif name == "simulate":
-        result = benchmark_simulate(molecule or _DIPEPTIDES, batch, rounds, tell=tell)
-    elif name == "inference":
-        result = benchmark_inference(batch, rounds, tell=tell)
-    elif name == "growth":
-        result = benchmark_growth(molecule, batch, rounds, folder=folder, tell=tell)
-    elif name == "ranks":
-        result = benchmark_ranks(batch=batch, rounds=rounds, tell=tell)
-    elif name == "reading":
-        result = benchmark_reading(batch=batch, rounds=rounds, tell=tell)
-    elif name == "peers":
-        result = benchmark_peers(range(rounds), tell=tell)
-    elif name == "all":
-        result = benchmark_all(quick, opponents, tell=tell)
-    else:
-        result = benchmark_flow(batch=batch, rounds=rounds, opponents=opponents, tell=tell)
+    result = _run(name, folder, batch, rounds, molecule, compiled=compiled, opponents=opponents, quick=quick)
     result.write(folder)
     print(result.to_markdown())
     print(f"Written to {folder}.")
+
+
+def _run(
+    name: str,
+    folder: Path,
+    batch: int,
+    rounds: int,
+    molecule: list[str] | None,
+    *,
+    compiled: bool,
+    opponents: bool,
+    quick: bool,
+) -> "Result":
+    from boltzkit import benchmark
+
+    match name:
+        case "energy":
+            return benchmark.benchmark_energy(molecule or _MOLECULES, batch, rounds, compiled, tell)
+        case "flow":
+            return benchmark.benchmark_flow(batch=batch, rounds=rounds, opponents=opponents, tell=tell)
+        case "inference":
+            return benchmark.benchmark_inference(batch, rounds, tell=tell)
+        case "simulate":
+            return benchmark.benchmark_simulate(molecule or _DIPEPTIDES, batch, rounds, tell=tell)
+        case "reading":
+            return benchmark.benchmark_reading(batch=batch, rounds=rounds, tell=tell)
+        case "growth":
+            return benchmark.benchmark_growth(molecule, batch, rounds, folder=folder, tell=tell)
+        case "ranks":
+            return benchmark.benchmark_ranks(batch=batch, rounds=rounds, tell=tell)
+        case "peers":
+            return benchmark.benchmark_peers(range(rounds), tell=tell)
+        case "reach":
+            return benchmark.benchmark_reach(range(rounds), tell=tell)
+        case _:
+            return benchmark.benchmark_all(quick, opponents, tell=tell)

@@ -66,8 +66,11 @@ class Validation:
                 sets.append(target.sample(n, generator(config.seed, "validation data")))
             else:
                 return None
-        x = torch.stack(sets) if batched else sets[0]
-        return cls(x.to(first.device, torch.float32))
+        if batched:
+            return cls(torch.stack(sets).to(first.device, torch.float32))
+        with torch.no_grad():  # a formula, which is no evaluation that a budget would count
+            energy = target._energy(sets[0].double())
+        return cls(sets[0].to(first.device, torch.float32), energy)
 
     @classmethod
     def _kept_aside(cls, samples: Ensemble, config: RunConfig) -> "Validation | None":

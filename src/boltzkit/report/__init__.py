@@ -1,4 +1,4 @@
-"""Figures drawn on given axes, and self-contained HTML pages."""
+"""Figures drawn on given axes, tables as text, and self-contained HTML pages."""
 
 from boltzkit.report.by_size import Series, draw_by_size
 from boltzkit.report.dataset import dataset_figure
@@ -7,6 +7,7 @@ from boltzkit.report.distributions import Distribution, draw_energies, draw_log_
 from boltzkit.report.evaluation import biased_figure, evaluation_figures, sample_size_figure, write_figures
 from boltzkit.report.page import Page, png
 from boltzkit.report.surface import FreeEnergySurface, SurfaceRow, draw_surface, mark_starts, surface_figure
+from boltzkit.report.text_table import csv_text, markdown_table
 
 __all__ = [
     "DensityGrid",
@@ -16,6 +17,7 @@ __all__ = [
     "Series",
     "SurfaceRow",
     "biased_figure",
+    "csv_text",
     "dataset_figure",
     "draw_by_size",
     "draw_density",
@@ -26,6 +28,7 @@ __all__ = [
     "draw_surface",
     "evaluation_figures",
     "mark_starts",
+    "markdown_table",
     "png",
     "sample_size_figure",
     "surface_figure",

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from boltzkit.errors import UserError
+from boltzkit.report import markdown_table
 from boltzkit.reproduce import EXPERIMENTS
 from boltzkit.reproduce.evidence import Evidence, Note, gather, read_note, scale_of
 from boltzkit.reproduce.exhibits import EXHIBITS, EXPERIMENT_SECTIONS, ExperimentSection
@@ -127,13 +128,12 @@ class _Overview:
         yield from self._others()
 
     def _index(self) -> Iterator[str]:
-        yield "| in the paper | what it shows | ours | state |"
-        yield "|---|---|---|---|"
+        rows = []
         for exhibit in EXHIBITS:
             places = ", ".join(f"[{name}](#{_anchor(self._title(name))})" for name in exhibit.answered)
             states = exhibit.state or "; ".join(dict.fromkeys(map(self._status, exhibit.answered)))
-            yield f"| {exhibit.name} | {exhibit.about} | {places} | {states} |"
-        yield ""
+            rows.append([exhibit.name, exhibit.about, places, states])
+        yield markdown_table(["in the paper", "what it shows", "ours", "state"], rows)
 
     def _title(self, name: str) -> str:
         if name in self.experiments:
@@ -176,8 +176,8 @@ class _Overview:
     def _flows(self) -> Iterator[str]:
         yield f"## {_TITLES['flows']}\n\nTable 5, Table 7 of the paper.\n"
         measured = self._csv(_FLOWS_FOLDER)
-        yield "| flow | parameters | published | samples with weights per hour, by threads | published, A100 |"
-        yield "|---|---|---|---|---|"
+        speeds = ["samples with weights per hour, by threads", "published, A100"]
+        rows = []
         for name, published in FLOWS.items():
             own = [row for row in measured if row["flow"] == name]
             size = f"{int(own[0]['parameters']):,}" if own else "–"
@@ -186,22 +186,22 @@ class _Overview:
                 or "–"
             )
             there = "–" if published.per_hour is None else _scientific(published.per_hour)
-            yield f"| {name} | {size} | {published.parameters:,} | {speed} | {there} |"
-        yield ""
+            rows.append([name, size, f"{published.parameters:,}", speed, there])
+        yield markdown_table(["flow", "parameters", "published", *speeds], rows)
         yield from self._note(_FLOWS_FOLDER, f"boltzkit benchmark inference --out results/{_FLOWS_FOLDER}")
 
     def _systems(self) -> Iterator[str]:
         yield f"## {_TITLES['systems']}\n\nTable 6 of the paper. Atoms are those of the molecules that were timed.\n"
         atoms = {row["molecule"]: row["atoms"] for row in self._csv(_SYSTEMS_FOLDER)}
-        yield "| name here | atoms | published | sequence | force field | constraints |\n|---|---|---|---|---|---|"
-        for name, (published, *rest) in SYSTEMS.items():
-            yield f"| `{name}` | {atoms.get(name, '–')} | {published} | {' | '.join(rest)} |"
-        yield ""
+        yield markdown_table(
+            ["name here", "atoms", "published", "sequence", "force field", "constraints"],
+            ([f"`{name}`", atoms.get(name, "–"), *published] for name, published in SYSTEMS.items()),
+        )
 
     def _times(self) -> Iterator[str]:
         yield f"## {_TITLES['times']}\n\nTable 8 of the paper: one training without its evaluation. Published on one"
         yield "A100 GPU (40 GB); ours on one thread each, beside other work; seeds of the mixture train as one batch.\n"
-        yield "| system | method | steps | time | steps, published | time, published |\n|---|---|---|---|---|---|"
+        rows = []
         for name, there in TRAINING_TIMES.items():
             evidence = self.experiments[name].evidence
             minutes = evidence.training_minutes
@@ -209,8 +209,9 @@ class _Overview:
             shown = f"{min(minutes):.0f} to {max(minutes):.0f} min" if minutes else "not run yet"
             published = f"{there.hours:.1f} h" if there.hours >= 1 else f"{60 * there.hours:.0f} min"
             given = f", {there.given}" if there.given else ""
-            yield f"| {there.system} | {there.method} | {steps} | {shown} | {there.steps:,}{given} | {published} |"
-        yield ""
+            rows.append([there.system, there.method, steps, shown, f"{there.steps:,}{given}", published])
+        head = ["system", "method", "steps", "time", "steps, published", "time, published"]
+        yield markdown_table(head, rows)
 
     def _others(self) -> Iterator[str]:
         """Yield every other folder with a README, so that none is forgotten."""

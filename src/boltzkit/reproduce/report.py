@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from boltzkit.report import Page, png
+from boltzkit.report import Page, markdown_table, png
 from boltzkit.reproduce.experiment import Experiment, Found
 from boltzkit.reproduce.question import datasets
 from boltzkit.reproduce.table import Column, Row, published_text, to_csv, to_markdown
@@ -98,9 +98,9 @@ def _published(rows: Sequence[Row], columns: Sequence[Column], group_title: str)
     """Return the paper's own table: mean ± standard deviation."""
     known = [column for column in columns if any(column.key in row.paper for row in rows)]
     titles = [group_title, "method", *(column.title for column in known)]
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    lines = []
     for i, row in enumerate(rows):
         group = row.group if i == 0 or rows[i - 1].group != row.group else ""
         cells = [published_text(row.paper[c.key], c.digits) if c.key in row.paper else "–" for c in known]
-        lines.append("| " + " | ".join([group, row.label, *cells]) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([group, row.label, *cells])
+    return markdown_table(titles, lines)

@@ -1,13 +1,13 @@
 """Tables of means over seeds, with the paper's significance marks and its own numbers beside ours."""
 
-import csv
-import io
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scipy import stats
+
+from boltzkit.report import csv_text, markdown_table
 
 __all__ = [
     "Column",
@@ -102,22 +102,20 @@ def _welch(one: Sequence[float], other: Sequence[float]) -> float:
 def to_markdown(rows: Sequence[Row], columns: Sequence[Column], group_title: str) -> str:
     """Return the table: mean ± standard deviation, bold as the paper does, the paper's values in brackets."""
     titles = [group_title, "method", *(column.title for column in columns)]
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    lines = []
     for group in dict.fromkeys(row.group for row in rows):
         members = [row for row in rows if row.group == group]
         marks = {column.key: _marks(members, column) for column in columns}
         for i, row in enumerate(members):
             cells = [_cell(row, column, marks[column.key][i]) for column in columns]
-            lines.append("| " + " | ".join([group if i == 0 else "", row.label, *cells]) + " |")
-    return "\n".join(lines) + "\n"
+            lines.append([group if i == 0 else "", row.label, *cells])
+    return markdown_table(titles, lines)
 
 
 def to_csv(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """Return one line per cell: mean, standard deviation, number of seeds, the paper's mean and deviation."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     names = [f"{c.key}_{part}" for c in columns for part in ("mean", "sd", "paper_mean", "paper_sd")]
-    writer.writerow(["group", "method", "seeds", *names])
+    lines = []
     for row in rows:
         numbers: list[str] = []
         for column in columns:
@@ -125,8 +123,8 @@ def to_csv(rows: Sequence[Row], columns: Sequence[Column]) -> str:
             numbers += _numbers(row.values.get(column.key), column.scale)
             numbers += ["", ""] if paper is None else ["" if part is None else f"{part:g}" for part in paper]
         seeds = max(map(len, row.values.values()), default=0)
-        writer.writerow([row.group, row.label, seeds, *numbers])
-    return buffer.getvalue()
+        lines.append([row.group, row.label, seeds, *numbers])
+    return csv_text(["group", "method", "seeds", *names], lines)
 
 
 def _marks(rows: Sequence[Row], column: Column) -> list[bool]:
