@@ -81,6 +81,7 @@ def benchmark(
     **Files in the folder**
 
     - `table.md`, `table.csv`: medians, and ratios
+    - `provenance.json`: versions, processor, threads and commit
     - `cost.png`: cost of an energy against the number of atoms
     - `growth.png`: cost of every stage against atoms and samples
     - `ranks.png`: efficiency against the number of ranks
@@ -108,8 +109,12 @@ def benchmark(
     if batch < 4 or rounds < 1:
         raise UserError(f"A benchmark needs a batch of 4 and one round, not {batch} and {rounds}.")
     folder = Path(f"runs/benchmark-{name}") if out is None else out
+    from boltzkit.storage import write_json
+    from boltzkit.training import provenance
+
     result = _run(name, folder, batch, rounds, molecule, compiled=compiled, opponents=opponents, quick=quick)
     result.write(folder)
+    write_json(folder / "provenance.json", provenance(0, "cpu"))
     print(result.to_markdown())
     print(f"Written to {folder}.")
 
