@@ -1,4 +1,4 @@
-"""The tuner: the right trials, the lowest score, nothing done twice, nothing diverged chosen."""
+"""The tuner: the right trials, the lowest score, nothing diverged chosen."""
 
 import importlib
 import json
@@ -7,11 +7,8 @@ import math
 import pytest
 
 from boltzkit.energy import Target
-from boltzkit.errors import Interrupted, UserError
-from boltzkit.method import RunConfig, TuneConfig, fit_side_by_side, tune
-from boltzkit.method.annealing import AnnealingConfig
-from boltzkit.method.tune import _groups
-from boltzkit.method.validation import Validation
+from boltzkit.errors import UserError
+from boltzkit.method import RunConfig, Trial, TuneConfig, tune
 from boltzkit.reproduce.gmm import SCALES
 
 # The function of the same name hides the module.
@@ -21,7 +18,7 @@ GRID = TuneConfig(learning_rates=(1e-6, 1e-2), data_weights=(0.1, 1.0), seeds=(1
 
 
 def no_training(*arguments: object) -> None:
-    raise AssertionError("a finished group was trained again")
+    raise AssertionError("a group was trained")
 
 
 def test_a_grid_tries_every_setting_once(tiny, tmp_path):
@@ -35,22 +32,6 @@ def test_a_grid_tries_every_setting_once(tiny, tmp_path):
     assert len(told) == 2
     # Only the scores are kept, not the runs.
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "trials.json"]
-
-
-def test_a_score_is_the_mean_validation_nll_over_seeds(tiny, tmp_path):
-    """Computed again by hand, for one setting, from runs of its own."""
-    config = tiny("objective.dispersion=l1")
-    (trial,) = tune(
-        config, TuneConfig(learning_rates=(1e-2,), data_weights=(0.3,), seeds=(11, 12)), tmp_path
-    ).trials
-    runs = [config.with_overrides([f"seed={s}", "objective.data_weight=0.3"]) for s in (11, 12)]
-    scores = []
-    for model in fit_side_by_side(runs):
-        x = Validation.of((model.config,), model.target, batched=False).x
-        scores.append(-float(model.log_prob(x).double().mean()))
-    assert trial.score == pytest.approx(sum(scores) / 2, rel=1e-6)
-    # The control: one seed alone scores otherwise.
-    assert trial.score != pytest.approx(scores[0], rel=1e-3)
 
 
 def test_weights_are_tuned_only_where_there_are_two_terms(tiny, tmp_path):
@@ -81,9 +62,9 @@ def best_at(monkeypatch):
     def choose(rate):
         def run_group(config, seeds, group, folder, watch):
             apart = abs(math.log(group.rate / rate))
-            return [MODULE.Trial(group.rate, weight, group.steps, apart) for weight in group.weights]
+            return [Trial(group.rate, weight, group.steps, apart) for weight in group.weights]
 
-        monkeypatch.setattr(MODULE, "_run_group", run_group)
+        monkeypatch.setattr(MODULE, "run_group", run_group)
 
     return choose
 
@@ -128,62 +109,6 @@ def test_the_best_setting_is_applied_and_nothing_else(tiny, tmp_path):
     assert tuning.apply(config) == config.with_overrides(
         [f"training.learning_rate={best.learning_rate}", f"objective.data_weight={best.data_weight}"]
     )
-
-
-def test_a_finished_tuning_is_read_and_not_repeated(tiny, tmp_path, monkeypatch):
-    options = GRID.model_copy(update={"rungs": (0.3, 1.0)})
-    first = tune(tiny(), options, tmp_path)
-    monkeypatch.setattr(MODULE, "fit_side_by_side", no_training)
-    assert tune(tiny(), options, tmp_path) == first
-    # The control: the guard does catch a training.
-    with pytest.raises(AssertionError, match="trained again"):
-        tune(tiny(), options, tmp_path / "elsewhere")
-
-
-def test_what_a_kill_left_of_a_finished_group_is_cleared_away(tiny, tmp_path):
-    tune(tiny(), GRID, tmp_path)
-    left = tmp_path / "rung-1-rate-0.01"
-    left.mkdir()
-    (left / "config.json").touch()
-    tune(tiny(), GRID, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "trials.json"]
-
-
-def test_a_stopped_tuning_goes_on_with_the_next_group(tiny, tmp_path, monkeypatch):
-    rates = []
-    real = MODULE.fit_side_by_side
-
-    def stopped_at_the_second(runs, *rest):
-        rates.append(runs[0].training.learning_rate)
-        if len(rates) == 2:
-            raise Interrupted("stop")
-        return real(runs, *rest)
-
-    monkeypatch.setattr(MODULE, "fit_side_by_side", stopped_at_the_second)
-    with pytest.raises(Interrupted):
-        tune(tiny(), GRID, tmp_path / "a")
-    assert tune(tiny(), GRID, tmp_path / "a") == tune(tiny(), GRID, tmp_path / "b")
-    assert rates == [1e-6, 1e-2, 1e-2, 1e-6, 1e-2]
-
-
-def test_a_tuning_begun_before_a_setting_existed_goes_on(tiny, tmp_path, monkeypatch):
-    first = tune(tiny(), GRID, tmp_path)
-    content = json.loads((tmp_path / "trials.json").read_text())
-    del content["question"]["config"]["training"]["clip"]
-    (tmp_path / "trials.json").write_text(json.dumps(content))
-    monkeypatch.setattr(MODULE, "fit_side_by_side", None)
-    assert tune(tiny(), GRID, tmp_path) == first
-
-
-@pytest.mark.parametrize(
-    ("assignments", "changes"), [([], {"seeds": (13,)}), ([], {"keep": 0.5}), (["training.steps=11"], {})]
-)
-def test_other_settings_in_the_same_folder_are_refused(assignments, changes, tiny, tmp_path):
-    tune(tiny(), GRID, tmp_path)
-    before = (tmp_path / "trials.json").read_bytes()
-    with pytest.raises(UserError, match="holds a tuning with other settings: choose another folder"):
-        tune(tiny(*assignments), GRID.model_copy(update=changes), tmp_path)
-    assert (tmp_path / "trials.json").read_bytes() == before
 
 
 DIVERGING = ("training.max_failed_steps=3", "training.schedule=constant", "training.steps=30")
@@ -236,15 +161,8 @@ def test_an_empty_or_senseless_grid_is_refused(options):
         TuneConfig.parse(options)
 
 
-def test_trials_that_train_one_by_one_fail_one_by_one(tiny):
-    plain = tiny()
-    assert _groups(plain, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1, 1.0])]
-    annealed = plain.model_copy(update={"annealing": AnnealingConfig()})
-    assert _groups(annealed, [(1e-3, 0.1), (1e-3, 1.0)]) == [(1e-3, [0.1]), (1e-3, [1.0])]
-
-
 def test_without_validation_nothing_is_trained(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(Target, "can_sample", property(lambda self: False))
-    monkeypatch.setattr(MODULE, "fit_side_by_side", no_training)
+    monkeypatch.setattr(MODULE, "run_group", no_training)
     with pytest.raises(UserError, match=r"^Tuning needs validation data: set data\.validation_path\.$"):
         tune(tiny(), GRID, tmp_path)
