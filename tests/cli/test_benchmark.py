@@ -8,8 +8,8 @@ from boltzkit.cli import main
 
 
 def test_a_benchmark_leaves_its_tables_and_their_origin(tmp_path, capsys):
-    arguments = "benchmark energy --molecule ACE-NH2 --batch 8 --rounds 1 --no-compiled".split()
-    assert main([*arguments, "--out", str(tmp_path / "energy")]) == 0
+    arguments = ["energy", "--molecule", "ACE-NH2", "--batch", "8", "--rounds", "1", "--no-compiled"]
+    assert main(["benchmark", *arguments, "--out", str(tmp_path / "energy")]) == 0
     assert "| ACE-NH2 |" in capsys.readouterr().out
     assert "ACE-NH2" in (tmp_path / "energy" / "table.csv").read_text()
     origin = json.loads((tmp_path / "energy" / "provenance.json").read_text())

@@ -11,6 +11,9 @@ from boltzkit.cli.progress import tell
 from boltzkit.errors import UserError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from boltzkit.data import FrameBias, LabelResult
     from boltzkit.molecule import Molecule
 
@@ -114,13 +117,12 @@ def label(
             trajectories, and you must trust the scheduler: it can run any code.
         timeout: Seconds that a worker may take for one shard; then it is ended, and the shard is tried again.
     """
-    from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign, read_energies
+    from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
     from boltzkit.workers import WorkerOptions, workers_if_asked
 
     where = WorkerOptions.parse(
         {"workers": workers, "dask": dask, "timeout": timeout}, source="boltzkit label"
     )
-
     options = BiasOptions(
         colvar,
         bias_energies,
@@ -131,21 +133,15 @@ def label(
         colvar_every,
         colvar_first,
     )
-    options.refuse_mixed(trajectories or [])
-    _refuse_missing(trajectories or [])
-    if energies is not None and len(trajectories or []) != 1:
-        raise UserError("--energies belongs to one trajectory: label the files one by one.")
-    given = None if energies is None else read_energies(energies)
+    files = trajectories or []
+    options.refuse_mixed(files)
+    _refuse_missing(files)
+    given = _given_energies(energies, files)
     subject = _molecule(topology, molecule, forcefield, constraints)
-    work = options.pairs(trajectories or [], subject, temperature)
+    work = options.pairs(files, subject, temperature)
     _refuse_missing([path for path, _ in work])
-    source = {
-        "protocol": "trajectories labelled by boltzkit label",
-        "topology": subject.name,
-        "forcefield": forcefield,
-        "constraints": constraints,
-    }
     optional = (*(("forces",) if forces else ()), *(("bias",) if options.given else ()))
+    source = _source(subject, forcefield, constraints)
     about = About.of(subject, temperature, bias=bias or options.words, optional=optional, source=source)
     with DatasetWriter(out, about) as writer, workers_if_asked(where, tell) as there:
         labeller = Labeller(subject, writer, workers=there, tell=tell)
@@ -165,6 +161,17 @@ def _refuse_missing(paths: list[Path]) -> None:
         raise UserError(f"There is no file {missing[0]}.")
 
 
+def _given_energies(path: Path | None, trajectories: list[Path]) -> "NDArray[np.float64] | None":
+    """Read energies to compare with; they belong to one trajectory."""
+    from boltzkit.data import read_energies
+
+    if path is None:
+        return None
+    if len(trajectories) != 1:
+        raise UserError("--energies belongs to one trajectory: label the files one by one.")
+    return read_energies(path)
+
+
 def _told(path: Path, bias: "FrameBias | None") -> list[str]:
     """Say what was assumed about a bias."""
     from boltzkit.data import GivenBias
@@ -180,6 +187,16 @@ def _molecule(
     if (topology is None) == (name is None):
         raise UserError("Say whose trajectory it is: either --topology FILE or --molecule NAME.")
     return read_molecule(str(topology or name), forcefield, constraints)
+
+
+def _source(molecule: "Molecule", forcefield: str | None, constraints: str | None) -> dict[str, str | None]:
+    """Return what the dataset says of where its samples come from."""
+    return {
+        "protocol": "trajectories labelled by boltzkit label",
+        "topology": molecule.name,
+        "forcefield": forcefield,
+        "constraints": constraints,
+    }
 
 
 def _lines(path: Path, result: "LabelResult") -> list[str]:

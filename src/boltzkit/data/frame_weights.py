@@ -15,7 +15,7 @@ from torch import Tensor
 
 from boltzkit.data.autocorrelation import autocorrelation_time, effective_samples
 from boltzkit.data.dataset import Dataset, Trajectory
-from boltzkit.data.mbar import solve_mbar
+from boltzkit.data.mbar import Mbar, solve_mbar
 from boltzkit.data.umbrella import Window, stored_windows
 from boltzkit.energy.constants import BOLTZMANN
 from boltzkit.errors import UserError
@@ -80,7 +80,7 @@ def frame_log_weights(dataset: Dataset, temperature: float | None = None) -> Fra
     if not (target > 0 and math.isfinite(target)):
         raise UserError(f"A temperature is a positive number of kelvin, not {target:g}.")
     if not len(dataset):
-        return FrameWeights(None, None, None, "there are no frames")
+        return _unknown("there are no frames")
     beta, beta_data = 1 / (BOLTZMANN * target), 1 / (BOLTZMANN * about.temperature)
     everything, trajectories = np.arange(len(dataset)), list(dataset.trajectories())
     tempered = -(beta - beta_data) * dataset.energy(everything)
@@ -92,9 +92,13 @@ def frame_log_weights(dataset: Dataset, temperature: float | None = None) -> Fra
         log_weight = beta_data * dataset.column("bias", everything) + tempered
         return _biased(dataset, trajectories, log_weight, note)
     if about.bias is not None:
-        return FrameWeights(None, None, None, f"the bias is not known as an energy ({about.bias})")
+        return _unknown(f"the bias is not known as an energy ({about.bias})")
     how = f"unbiased frames{note or ' at the target temperature, all alike'}"
     return _judged(tempered, how, _inefficiency(tempered, trajectories))
+
+
+def _unknown(why: str) -> FrameWeights:
+    return FrameWeights(None, None, None, why)
 
 
 def _judged(log_weight: Array, how: str, inefficiency: float) -> FrameWeights:
@@ -157,49 +161,84 @@ def _umbrella(
     tempered: Array,
     note: str,
 ) -> FrameWeights:
+    """Weigh frames of umbrella windows, joined by MBAR; no weights where some cannot be joined."""
     missing = [t.number for t in trajectories if t.number not in windows]
     if missing:
-        return FrameWeights(
-            None, None, None, f"trajectory {missing[0]} has no umbrella window, though others have one"
+        return _unknown(f"trajectory {missing[0]} has no umbrella window, though others have one")
+    frames = _WindowFrames.of(dataset, trajectories, windows, beta)
+    chosen, standing = _thinned(trajectories)
+    joined = solve_mbar(frames.bias(chosen), frames.simulation[chosen], standing * frames.count[chosen])
+    fault = _fault(frames.states, joined)
+    if fault is not None:
+        return _unknown(fault)
+    how = (
+        f"{len(frames.states)} umbrella windows joined by MBAR, at least {joined.link:,.0f} effective frames shared "
+        f"across any gap between them{note}"
+    )
+    inefficiency = len(frames.count) / float(frames.count.sum())
+    return _judged(frames.log_weight(joined) + tempered, how, inefficiency)
+
+
+@dataclass(frozen=True, eq=False)
+class _WindowFrames:
+    """Frames of umbrella windows, with what MBAR needs to know of each.
+
+    Attributes:
+        states: the windows that differ.
+        beta: inverse temperature of the simulations, mol/kJ.
+        coordinates: each coordinate that windows act on for all frames, ``(n,)``, by its atoms.
+        simulation: number of the window that each frame comes from, ``(n,)``.
+        count: 1/g, for how much each frame counts, ``(n,)``.
+    """
+
+    states: list[Window]
+    beta: float
+    coordinates: dict[tuple[int, ...], Array]
+    simulation: NDArray[np.int64]
+    count: Array
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, trajectories: list[Trajectory], windows: dict[int, Window], beta: float
+    ) -> "_WindowFrames":
+        """Read all frames of a dataset whose trajectories have a window each."""
+        states = list(dict.fromkeys(windows[t.number] for t in trajectories))
+        simulation, count = np.empty(len(dataset), dtype=np.int64), np.empty(len(dataset))
+        coordinates = _coordinates(dataset, states)
+        for t in trajectories:
+            window = windows[t.number]
+            simulation[t.index] = states.index(window)
+            series = window.difference(coordinates[window.atoms][t.index])
+            count[t.index] = 1 / autocorrelation_time([series])
+        return cls(states, beta, coordinates, simulation, count)
+
+    def bias(self, rows: NDArray[np.int64]) -> Array:
+        """Return the reduced bias of some frames under every window, ``(windows, rows)``."""
+        return np.stack(
+            [self.beta * window.energy(self.coordinates[window.atoms][rows]) for window in self.states]
         )
-    states = list(dict.fromkeys(windows[t.number] for t in trajectories))
-    simulation, count = np.empty(len(dataset), dtype=np.int64), np.empty(len(dataset))
-    coordinates = _coordinates(dataset, states)
-    for t in trajectories:
-        window = windows[t.number]
-        simulation[t.index] = states.index(window)
-        series = window.difference(coordinates[window.atoms][t.index])
-        count[t.index] = 1 / autocorrelation_time([series])
 
-    def bias(rows: NDArray[np.int64]) -> Array:
-        return np.stack([beta * window.energy(coordinates[window.atoms][rows]) for window in states])
+    def log_weight(self, joined: Mbar) -> Array:
+        """Weigh all frames under the potential without bias, at the temperature of the simulations."""
+        n = len(self.count)
+        parts = np.array_split(np.arange(n), -(-n // _CHUNK))
+        return np.concatenate([joined.log_weight(self.bias(rows), self.count[rows]) for rows in parts])
 
-    chosen, frames = _thinned(trajectories)
-    joined = solve_mbar(bias(chosen), simulation[chosen], frames * count[chosen])
+
+def _fault(states: list[Window], joined: Mbar) -> str | None:
+    """Say why the free energies of windows may not be used; None where they may."""
     if joined.link < _LOOSE:
-        apart = _places(states, joined.parts)
-        return FrameWeights(
-            None,
-            None,
-            None,
-            f"the umbrella windows {apart} share only {joined.link:.2g} effective frames with the others, so that "
-            "nothing tells how the two parts compare: add windows between them, or weaken the springs",
+        return (
+            f"the umbrella windows {_places(states, joined.parts)} share only {joined.link:.2g} effective frames with "
+            "the others, so that nothing tells how the two parts compare: add windows between them, or weaken the "
+            "springs"
         )
     if not joined.solved:
-        return FrameWeights(
-            None,
-            None,
-            None,
+        return (
             f"MBAR does not settle on free energies for the {len(states)} umbrella windows (one misses its equation by "
-            f"{joined.error:.1g} of its frames): check their centres and force constants",
+            f"{joined.error:.1g} of its frames): check their centres and force constants"
         )
-    how = (
-        f"{len(states)} umbrella windows joined by MBAR, at least {joined.link:,.0f} effective frames shared across "
-        f"any gap between them{note}"
-    )
-    parts = np.array_split(np.arange(len(dataset)), -(-len(dataset) // _CHUNK))
-    log_weight = np.concatenate([joined.log_weight(bias(rows), count[rows]) for rows in parts])
-    return _judged(log_weight + tempered, how, len(count) / float(count.sum()))
+    return None
 
 
 def _thinned(trajectories: list[Trajectory]) -> tuple[NDArray[np.int64], Array]:

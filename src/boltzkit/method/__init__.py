@@ -15,7 +15,8 @@ from boltzkit.method.recipes import (
 )
 from boltzkit.method.source import training_data
 from boltzkit.method.system import MoleculeConfig
-from boltzkit.method.tune import Trial, TuneConfig, Tuning, tune, tuning_steps
+from boltzkit.method.trial import Trial
+from boltzkit.method.tune import TuneConfig, Tuning, tune, tuning_steps
 
 __all__ = [
     "RECIPES",

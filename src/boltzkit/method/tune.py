@@ -1,30 +1,27 @@
 """A small honest tuner: learning rate and λ_data on validation data, by grid or successive halving."""
 
 import math
-import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from boltzkit.config import Config
 from boltzkit.data.lock import sole_writer
-from boltzkit.errors import TrainingFailed, UserError
+from boltzkit.errors import UserError
 from boltzkit.method.config import RunConfig
-from boltzkit.method.fit import check_config, fit_side_by_side
+from boltzkit.method.fit import check_config
 from boltzkit.method.system import build_energy
+from boltzkit.method.trial import Trial
+from boltzkit.method.trial_group import TrialGroup, run_group, trial_groups, with_setting
+from boltzkit.method.trial_store import TrialStore
+from boltzkit.method.trial_workers import run_groups_on
 from boltzkit.method.validation import Validation
-from boltzkit.storage import finite, read_json, write_json
 from boltzkit.training import Watch
-from boltzkit.workers import Item, Tell, Workers, run_items
+from boltzkit.workers import Tell, Workers
 
-__all__ = ["Trial", "TuneConfig", "Tuning", "run_group_of", "tune", "tuning_steps"]
-
-
-_LOCKS = ".locks"
-"""Folder of what only one worker may train at a time."""
+__all__ = ["TuneConfig", "Tuning", "tune", "tuning_steps"]
 
 
 class TuneConfig(Config):
@@ -47,16 +44,6 @@ class TuneConfig(Config):
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One setting tried at one rung. The score is the mean validation NLL over seeds; inf when a run failed."""
-
-    learning_rate: float
-    data_weight: float
-    steps: int
-    score: float
-
-
-@dataclass(frozen=True)
 class Tuning:
     """All trials, and the best of the last rung."""
 
@@ -65,7 +52,7 @@ class Tuning:
 
     def apply(self, config: RunConfig) -> RunConfig:
         """Return the configuration with the best setting."""
-        return _with_setting(config, self.best.learning_rate, self.best.data_weight)
+        return with_setting(config, self.best.learning_rate, self.best.data_weight)
 
 
 def tune(
@@ -94,63 +81,11 @@ def tune(
     if Validation.of((config,), build_energy(config.target), batched=False) is None:
         raise UserError("Tuning needs validation data: set data.validation_path.")
     with sole_writer(out, patience=0):
-        return _tune(config, options, settings, out, watch, tell, workers)
-
-
-def _tune(
-    config: RunConfig,
-    options: TuneConfig,
-    settings: list[tuple[float, float]],
-    out: Path,
-    watch: Watch | None,
-    tell: Tell,
-    workers: Workers | None,
-) -> Tuning:
-    store = _Store(out, config, options)
-
-    def rung(number: int, settings: list[tuple[float, float]]) -> list[Trial]:
-        """Train settings at a rung, as far as they are not there yet; return their trials, the best first."""
-        steps = _rung_steps(config, options.rungs[number])
-        groups = [
-            _Group(_group_name(config, number, rate, weights), rate, weights, steps)
-            for rate, weights in _groups(config, settings)
-        ]
-        store.expect([group.name for group in groups])
-        if workers is not None:
-            for group in groups:
-                tell(_announcement(number, options, group))
-            _run_elsewhere(config, options, [g for g in groups if g.name not in store], store, workers, tell)
-        trials = []
-        for group in groups:
-            if workers is None:
-                tell(_announcement(number, options, group))
-            if group.name not in store:
-                store.add(group.name, _run_group(config, options.seeds, group, out / group.name, watch))
-            trials += store.get(group.name)
-        return sorted(trials, key=lambda trial: trial.score)
-
-    trials: list[Trial] = []
-    for number in range(len(options.rungs)):
-        trials = rung(number, settings)
-        settings = [(t.learning_rate, t.data_weight) for t in trials[: _survivors(len(trials), options)]]
-    for _ in range(options.beyond):
-        if (rate := _beyond_edge(options, trials)) is None:
-            break
-        more = rung(len(options.rungs) - 1, [(rate, trials[0].data_weight)])
-        trials = sorted([*trials, *more], key=lambda trial: trial.score)
-    if not math.isfinite(trials[0].score):
-        raise UserError("Every trial failed: try lower learning rates.")
-    return Tuning(tuple(store.all_trials()), trials[0])
-
-
-def _beyond_edge(options: TuneConfig, trials: Sequence[Trial]) -> float | None:
-    """Return the next rate beyond the grid if the best lies on its edge; two significant digits are enough."""
-    best = trials[0]
-    tried = sorted({*options.learning_rates, *(trial.learning_rate for trial in trials)})
-    if len(tried) < 2 or not math.isfinite(best.score) or best.learning_rate not in (tried[0], tried[-1]):
-        return None
-    factor = math.sqrt(10) if best.learning_rate == tried[-1] else 1 / math.sqrt(10)
-    return float(f"{factor * best.learning_rate:.2g}")
+        tuner = _Tuner(config, options, TrialStore(out, config, options), watch, tell, workers)
+        trials = tuner.widened(tuner.walked(settings))
+        if not math.isfinite(trials[0].score):
+            raise UserError("Every trial failed: try lower learning rates.")
+        return Tuning(tuple(tuner.store.all_trials()), trials[0])
 
 
 def tuning_steps(config: RunConfig, options: TuneConfig) -> int:
@@ -163,61 +98,72 @@ def tuning_steps(config: RunConfig, options: TuneConfig) -> int:
 
 
 @dataclass(frozen=True)
-class _Group:
-    """What trains at a time."""
+class _Tuner:
+    """Trains settings rung by rung, as far as their trials are not stored yet."""
 
-    name: str
-    rate: float
-    weights: list[float]
-    steps: int
+    config: RunConfig
+    options: TuneConfig
+    store: TrialStore
+    watch: Watch | None
+    tell: Tell
+    workers: Workers | None
 
-    @property
-    def words(self) -> str:
-        """What it tries."""
-        shown = ", ".join(f"{weight:g}" for weight in self.weights)
-        return f"learning rate {self.rate:g}, λ_data {shown}, {self.steps} steps"
+    def walked(self, settings: list[tuple[float, float]]) -> list[Trial]:
+        """Walk all rungs, the best of each to the next; return the trials of the last, the best first."""
+        trials: list[Trial] = []
+        for number in range(len(self.options.rungs)):
+            trials = self._rung(number, settings)
+            kept = trials[: _survivors(len(trials), self.options)]
+            settings = [(trial.learning_rate, trial.data_weight) for trial in kept]
+        return trials
+
+    def widened(self, trials: list[Trial]) -> list[Trial]:
+        """Try more rates at the last rung while the best lies on an edge; return all its trials, the best first."""
+        for _ in range(self.options.beyond):
+            if (rate := _beyond_edge(self.options, trials)) is None:
+                break
+            more = self._rung(len(self.options.rungs) - 1, [(rate, trials[0].data_weight)])
+            trials = sorted([*trials, *more], key=lambda trial: trial.score)
+        return trials
+
+    def _rung(self, number: int, settings: list[tuple[float, float]]) -> list[Trial]:
+        """Train settings at a rung; return their trials, the best first."""
+        steps = _rung_steps(self.config, self.options.rungs[number])
+        groups = trial_groups(self.config, number, steps, settings)
+        self.store.expect([group.name for group in groups])
+        place = f"tuning, rung {number + 1} of {len(self.options.rungs)}"
+        if self.workers is None:
+            self._train_here(groups, place)
+        else:
+            self._train_on(self.workers, groups, place)
+        trials = [trial for group in groups for trial in self.store.get(group.name)]
+        return sorted(trials, key=lambda trial: trial.score)
+
+    def _train_here(self, groups: Sequence[TrialGroup], place: str) -> None:
+        """Train groups one by one, each announced when its turn comes."""
+        for group in groups:
+            self.tell(f"{place}: {group.words}")
+            if group.name not in self.store:
+                folder = self.store.out / group.name
+                trials = run_group(self.config, self.options.seeds, group, folder, self.watch)
+                self.store.add(group.name, trials)
+
+    def _train_on(self, workers: Workers, groups: Sequence[TrialGroup], place: str) -> None:
+        """Train groups side by side, all of them announced before."""
+        for group in groups:
+            self.tell(f"{place}: {group.words}")
+        missing = [group for group in groups if group.name not in self.store]
+        run_groups_on(workers, self.config, self.options.seeds, missing, self.store, self.tell)
 
 
-def _run_elsewhere(
-    config: RunConfig,
-    options: TuneConfig,
-    groups: Sequence[_Group],
-    store: "_Store",
-    workers: Workers,
-    tell: Tell,
-) -> None:
-    """Train groups on workers; each is stored when it is finished."""
-    common = {
-        "config": config.model_dump(mode="json"),
-        "seeds": list(options.seeds),
-        "out": str(store.out.resolve()),
-    }
-    items = [
-        Item("group", group.name, f"{__name__}:run_group_of", {**common, "group": asdict(group)})
-        for group in groups
-    ]
-
-    def take(item: Item, stored: list[dict[str, Any]]) -> None:
-        trials = [_trial_of(content) for content in stored]
-        store.add(item.label, trials)
-        tell(f"[{item.label}] validation NLL " + ", ".join(f"{trial.score:.4f}" for trial in trials))
-
-    run_items(workers, items, take, tell=tell, place=str(store.out))
-    shutil.rmtree(store.out / _LOCKS, ignore_errors=True)
-
-
-def run_group_of(arguments: Mapping[str, Any], tell: Tell) -> list[dict[str, Any]]:
-    """Train one group, in a worker, and return its trials."""
-    group, out = _Group(**arguments["group"]), Path(arguments["out"])
-    config = RunConfig.parse(arguments["config"])
-    with sole_writer(out / _LOCKS / group.name):
-        trials = _run_group(config, tuple(arguments["seeds"]), group, out / group.name, None)
-    return [finite(asdict(trial)) for trial in trials]
-
-
-def _trial_of(stored: Mapping[str, Any]) -> Trial:
-    """Return a trial from what JSON holds of it: infinity is null there."""
-    return Trial(**{**stored, "score": math.inf if stored["score"] is None else stored["score"]})
+def _beyond_edge(options: TuneConfig, trials: Sequence[Trial]) -> float | None:
+    """Return the next rate beyond the grid if the best lies on its edge; two significant digits are enough."""
+    best = trials[0]
+    tried = sorted({*options.learning_rates, *(trial.learning_rate for trial in trials)})
+    if len(tried) < 2 or not math.isfinite(best.score) or best.learning_rate not in (tried[0], tried[-1]):
+        return None
+    factor = math.sqrt(10) if best.learning_rate == tried[-1] else 1 / math.sqrt(10)
+    return float(f"{factor * best.learning_rate:.2g}")
 
 
 def _grid(config: RunConfig, options: TuneConfig) -> list[tuple[float, float]]:
@@ -232,112 +178,6 @@ def _survivors(trials: int, options: TuneConfig) -> int:
     return max(2, math.ceil(options.keep * trials))
 
 
-def _groups(config: RunConfig, settings: list[tuple[float, float]]) -> list[tuple[float, list[float]]]:
-    """Return what trains at a time: all weights of a learning rate, or single ones where flows go one by one."""
-    rates = sorted({rate for rate, _ in settings})
-    grouped = [(rate, [weight for r, weight in settings if r == rate]) for rate in rates]
-    if _side_by_side(config):
-        return grouped
-    return [(rate, [weight]) for rate, weights in grouped for weight in weights]
-
-
-def _side_by_side(config: RunConfig) -> bool:
-    return config.has_replicas
-
-
-def _group_name(config: RunConfig, number: int, rate: float, weights: list[float]) -> str:
-    name = f"rung-{number + 1}-rate-{rate:g}"
-    return name if _side_by_side(config) else f"{name}-weight-{weights[0]:g}"
-
-
-def _announcement(number: int, options: TuneConfig, group: _Group) -> str:
-    place = f"tuning, rung {number + 1} of {len(options.rungs)}"
-    return f"{place}: {group.words}"
-
-
 def _weights(config: RunConfig, options: TuneConfig) -> tuple[float, ...]:
     both = config.objective.dispersion != "none" and config.objective.data != "none"
     return options.data_weights if both else (config.objective.data_weight,)
-
-
-def _with_setting(config: RunConfig, rate: float, weight: float) -> RunConfig:
-    training = config.training.model_copy(update={"learning_rate": rate})
-    objective = config.objective.model_copy(update={"data_weight": weight})
-    return config.model_copy(update={"training": training, "objective": objective})
-
-
-def _shortened(config: RunConfig, steps: int) -> RunConfig:
-    """Return a run of fewer steps whose warm-ups shrink in proportion."""
-    share = steps / config.training.steps
-    warm_up = round(share * config.training.warm_up)
-    training = config.training.model_copy(update={"steps": steps, "warm_up": warm_up})
-    objective = config.objective.model_copy(update={"warm_up": round(share * config.objective.warm_up)})
-    return config.model_copy(update={"training": training, "objective": objective})
-
-
-def _run_group(
-    config: RunConfig, seeds: tuple[int, ...], group: _Group, folder: Path, watch: Watch | None
-) -> list[Trial]:
-    rate, weights, steps = group.rate, group.weights, group.steps
-    short = _shortened(config, steps)
-    runs = [
-        _with_setting(short, rate, weight).model_copy(update={"seed": seed})
-        for weight in weights
-        for seed in seeds
-    ]
-    try:
-        models = fit_side_by_side(runs, folder, watch)
-    except TrainingFailed:
-        return [Trial(rate, weight, steps, math.inf) for weight in weights]
-    scores = []
-    for model in models:
-        validation = Validation.of((model.config,), model.target, batched=False)
-        assert validation is not None, "looked at before the first training"
-        scores.append(float(validation(model.flow)["validation_nll"]))
-    per_weight = [scores[i : i + len(seeds)] for i in range(0, len(scores), len(seeds))]
-    means = [sum(part) / len(part) for part in per_weight]
-    return [
-        Trial(rate, weight, steps, mean if math.isfinite(mean) else math.inf)
-        for weight, mean in zip(weights, means, strict=True)
-    ]
-
-
-class _Store:
-    """Finished groups of trials on disk, so that a stopped tuning goes on with the next group."""
-
-    def __init__(self, out: Path, config: RunConfig, options: TuneConfig) -> None:
-        self.path, self.out, self._order = out / "trials.json", out, list[str]()
-        question = {"config": config.model_dump(mode="json"), "options": options.model_dump(mode="json")}
-        self.content: dict[str, Any] = {"question": question, "groups": {}}
-        if self.path.is_file():
-            stored = read_json(self.path)
-            if not _is_asked(stored["question"], config, options):
-                raise UserError(
-                    f"{out} holds a tuning with other settings: choose another folder with --out."
-                )
-            self.content = stored
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.content["groups"]
-
-    def expect(self, names: Sequence[str]) -> None:
-        """Name the groups of a rung in their order, which is kept whichever of them finishes first."""
-        self._order += names
-        for name in filter(self.__contains__, names):  # a kill may have come before its run was cleared away
-            shutil.rmtree(self.out / name, ignore_errors=True)
-
-    def add(self, name: str, trials: list[Trial]) -> None:
-        groups = {**self.content["groups"], name: [finite(asdict(trial)) for trial in trials]}
-        self.content["groups"] = {known: groups[known] for known in self._order if known in groups}
-        write_json(self.path, self.content)
-        shutil.rmtree(self.out / name, ignore_errors=True)
-
-    def get(self, name: str) -> list[Trial]:
-        return [_trial_of(stored) for stored in self.content["groups"][name]]
-
-    def all_trials(self) -> list[Trial]:
-        return [_trial_of(stored) for group in self.content["groups"].values() for stored in group]
-
-
-def _is_asked(question: dict[str, Any], config: RunConfig, options: TuneConfig) -> bool:
-    return config.is_stored_as(question["config"]) and options.is_stored_as(question["options"])

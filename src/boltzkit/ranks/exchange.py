@@ -1,16 +1,10 @@
-"""Several processes that train one model: which of them this is, and how they put together what each has.
+"""How ranks put together what each has: sums, rows, gradients, and what the first rank says.
 
-Under ``torchrun`` every process is a rank. With one rank every function here returns what it was given, so that
-ordinary code runs as if this module were not there. Nothing is pickled: ranks exchange tensors and JSON.
+With one rank every function returns what it was given. Nothing is pickled: ranks exchange tensors and JSON.
 """
 
-import datetime
 import json
-import os
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -18,21 +12,16 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from boltzkit.errors import UserError
+from boltzkit.ranks.lost import answering
+from boltzkit.ranks.place import is_first_rank, rank_count, rank_number, share
 
 __all__ = [
-    "RankLost",
     "add_over_ranks",
     "average_gradients",
     "by_first_rank",
     "copy_first_rank",
-    "first_to_tell",
     "gather_ranks",
-    "is_first_rank",
-    "join_ranks",
     "of_first_rank",
-    "rank_count",
-    "rank_number",
-    "share",
     "spread_over_ranks",
     "sum_over_ranks",
     "tensors_of_first_rank",
@@ -41,122 +30,10 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-_TIMEOUT = "BOLTZKIT_RANK_TIMEOUT"
-"""Seconds that a rank waits for the others before it takes them for lost."""
-_meeting: list[Any] = []
-"""The store where ranks met; it outlives them under torchrun, and so can tell who was first to fail."""
-
-
-class RankLost(UserError):
-    """Another rank has ended or does not answer; this one cannot go on alone."""
-
-
-@contextmanager
-def join_ranks() -> Iterator[None]:
-    """Be one of several ranks where torchrun's environment says so, else alone.
-
-    Tensors on the CPU travel by gloo, those on a GPU by NCCL; ``cuda`` then means the GPU of the rank's own number.
-    """
-    if not all(name in os.environ for name in _ENVIRONMENT) or int(os.environ["WORLD_SIZE"]) == 1:
-        yield
-        return
-    seconds = float(os.environ.get(_TIMEOUT, "600"))
-    timeout = datetime.timedelta(seconds=seconds)
-    backend = "gloo"
-    if torch.cuda.is_available():
-        backend = "cpu:gloo,cuda:nccl"
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    from torch.distributed.rendezvous import rendezvous  # which some builds of torch lack
-
-    with _answering():
-        store, own, count = next(rendezvous("env://", timeout=timeout))
-        store = dist.PrefixStore(_password(store, own, count, seconds), store)  # type: ignore[attr-defined]
-        dist.init_process_group(backend, store=store, rank=own, world_size=count, timeout=timeout)
-    _meeting.append(store)
-    try:
-        yield
-        wait_for_ranks()
-        dist.destroy_process_group()
-    finally:
-        # After an error the group is left as it is: to take leave would be to wait for ranks that may be gone.
-        _meeting.clear()
-
-
-def _password(store: Any, own: int, count: int, seconds: float) -> str:
-    """Return a word that the ranks of this start share, and that those of an earlier one did not.
-
-    After a restart torchrun's store still holds where the ranks before were to be reached, and a rank that reads this
-    in the place of what another is about to write waits for the dead. So the first rank calls the roll of all that are
-    here, each answers to the roll that has its own fresh name, and once all have answered, its word counts.
-    """
-    name, end = uuid.uuid4().hex, time.monotonic() + seconds
-    store.set(f"here {own}", name)
-    while time.monotonic() < end:
-        if own == 0:
-            roll = ",".join(_written(store, f"here {other}") for other in range(count))
-            store.set("roll", roll)
-            if all(_written(store, f"answer {other}") == roll for other in range(1, count)):
-                store.set("word", roll)
-                return roll.split(",")[0]
-        elif name in (roll := _written(store, "roll")).split(","):
-            store.set(f"answer {own}", roll)
-            if _written(store, "word") == roll:
-                return roll.split(",")[0]
-        time.sleep(0.02)
-    raise RuntimeError("timed out while ranks were coming together")
-
-
-def _written(store: Any, key: str) -> str:
-    """Return what a store has under a key, nothing where it has none."""
-    return bytes(store.get(key)).decode() if store.check([key]) else ""
-
-
-def rank_count() -> int:
-    """Return the number of ranks."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-
-
-def rank_number() -> int:
-    """Return the number of this rank, from 0."""
-    return dist.get_rank() if rank_count() > 1 else 0
-
-
-def is_first_rank() -> bool:
-    """Whether this is the rank that writes files and speaks."""
-    return rank_number() == 0
-
-
-def first_to_tell() -> bool:
-    """Whether no other rank has told of a failure yet: one sentence is enough for all."""
-    if not _meeting:
-        return True
-    try:
-        return bool(_meeting[0].add("told", 1) == 1)
-    except RuntimeError:  # the store is gone with its owner
-        return True
-
 
 def wait_for_ranks() -> None:
     """Wait until every rank is here."""
     add_over_ranks(0)
-
-
-def share(n: int, part: int | None = None, parts: int | None = None) -> slice:
-    """Return which of n rows are this rank's; shares differ by at most one, and the first are the larger ones.
-
-    Args:
-        n: rows of all ranks.
-        part: another part than that of this rank.
-        parts: another number of parts than that of ranks.
-
-    >>> [share(5, part, 2) for part in (0, 1)]
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
-    part, parts = rank_number() if part is None else part, rank_count() if parts is None else parts
-    each, more = divmod(n, parts)
-    start = part * each + min(part, more)
-    return slice(start, start + each + (part < more))
 
 
 def sum_over_ranks(values: Tensor) -> Tensor:
@@ -245,7 +122,7 @@ def copy_first_rank(tensors: Iterable[Tensor]) -> None:
     """Overwrite tensors by those of the first rank."""
     if rank_count() == 1:
         return
-    with _answering(), torch.no_grad():
+    with answering(), torch.no_grad():
         for tensor in (tensor for tensor in tensors if tensor.numel()):
             content = tensor.detach().contiguous()
             dist.broadcast(content, 0)
@@ -294,7 +171,7 @@ class _Sum(torch.autograd.Function):
 
 def _reduced(values: Tensor) -> Tensor:
     total = values.detach().clone(memory_format=torch.contiguous_format)
-    with _answering():
+    with answering():
         dist.all_reduce(total)
     return total
 
@@ -306,7 +183,7 @@ def _gathered(values: Tensor, lengths: Sequence[int], axis: int) -> Tensor:
     sent[: len(rows)] = rows
     sent = sent.to(torch.uint8) if values.dtype == torch.bool else sent
     received = [torch.empty_like(sent) for _ in lengths]
-    with _answering():
+    with answering():
         dist.all_gather(received, sent)
     whole = torch.cat([part[:length] for part, length in zip(received, lengths, strict=True)])
     return whole.to(values.dtype).movedim(0, axis).contiguous()
@@ -319,17 +196,3 @@ def _kind(values: Tensor) -> str:
 def _no_rows(kind: str, device: str, shape: Sequence[int], axis: int) -> Tensor:
     without = [0 if place == axis else length for place, length in enumerate(shape)]
     return torch.zeros(without, dtype=getattr(torch, kind), device=device)
-
-
-@contextmanager
-def _answering() -> Iterator[None]:
-    """Turn what torch raises when a rank is gone or silent into one sentence."""
-    try:
-        yield
-    except RuntimeError as error:
-        silent = any(word in str(error).lower() for word in ("timed out", "timeout"))
-        reason = "one of them does not answer" if silent else "one of them has ended"
-        raise RankLost(
-            f"Rank {os.environ.get('RANK')} of {os.environ.get('WORLD_SIZE')} lost the others ({reason}): look for "
-            "what they said; the same command goes on from the last checkpoint."
-        ) from error
