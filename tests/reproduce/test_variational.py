@@ -14,7 +14,8 @@ from boltzkit.reproduce.published import VARIATIONAL
 from boltzkit.reproduce.study import COLUMNS
 from boltzkit.reproduce.table import Row
 from boltzkit.reproduce.training_figures import path_to_target
-from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
+from boltzkit.reproduce.variational import plan_variational
+from boltzkit.reproduce.variational_scales import VARIATIONAL_STUDIES
 
 
 def planned(study, scale, monkeypatch):

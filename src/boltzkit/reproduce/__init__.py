@@ -16,7 +16,8 @@ from boltzkit.reproduce.known_answers import known_answers_experiment
 from boltzkit.reproduce.run import run_experiment
 from boltzkit.reproduce.study import Study, plan
 from boltzkit.reproduce.unbiased import STUDIES
-from boltzkit.reproduce.variational import VARIATIONAL_STUDIES, plan_variational
+from boltzkit.reproduce.variational import plan_variational
+from boltzkit.reproduce.variational_scales import VARIATIONAL_STUDIES
 
 __all__ = ["EXPERIMENTS", "Entry", "run_experiment"]
 
