@@ -274,6 +274,12 @@ def _check_buffers(config: RunConfig) -> None:
         return
     if config.annealing is not None and config.fab is not None:
         raise UserError("A run learns from one kind of buffer: set annealing or fab, and the other to null.")
+    start = config.annealing
+    if start is not None and start.descent and not (start.start == "harmonic" and start.pretraining):
+        raise UserError(
+            "annealing.descent follows a harmonic start: set annealing.start=harmonic and annealing.pretraining, or "
+            "annealing.descent=0."
+        )
     if config.objective.data not in ("forward_kl", "none"):
         raise UserError(
             f"Buffers are learned by the forward KL, not {config.objective.data}: set objective.data."

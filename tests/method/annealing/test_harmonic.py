@@ -9,6 +9,7 @@ from boltzkit.flow import RealNVPConfig, SplineFlowConfig
 from boltzkit.method import MoleculeConfig, RunConfig, fit
 from boltzkit.method.annealing import AnnealingConfig
 from boltzkit.method.annealing.harmonic import HarmonicStart, turning_dims
+from boltzkit.method.fit import check_config
 from boltzkit.molecule import find_molecule
 from boltzkit.randomness import generator
 from boltzkit.training import RunFolder, TrainingConfig
@@ -159,6 +160,13 @@ def test_the_reverse_kl_may_follow_it(tmp_path):
     ours, theirs, others = (model.flow.state_dict() for model in (whole, resumed, plain))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert not all(torch.equal(ours[name], others[name]) for name in ours)
+
+
+@pytest.mark.parametrize("change", [{"start": "reverse_kl"}, {"pretraining": 0}])
+def test_a_descent_from_nowhere_is_refused(change):
+    annealing = config().annealing.model_copy(update={"descent": 4, **change})
+    with pytest.raises(UserError, match="descent follows a harmonic start"):
+        check_config(config(annealing=annealing))
 
 
 def test_what_has_no_internal_coordinates_is_refused(tmp_path):
