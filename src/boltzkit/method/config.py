@@ -99,6 +99,9 @@ class RunConfig(Config):
     """The distribution to learn."""
     flow: FlowChoice = RealNVPConfig()
     """The architecture."""
+    start: str | None = None
+    """A run folder, or the name of a flow of the package: begin with that flow, of the same architecture, instead of an
+    untrained one."""
     data: DataConfig = DataConfig()
     """Training and validation samples."""
     objective: ObjectiveConfig = ObjectiveConfig()
@@ -128,4 +131,4 @@ class RunConfig(Config):
     @property
     def has_replicas(self) -> bool:
         """Whether several such runs train side by side as one batched model."""
-        return isinstance(self.flow, RealNVPConfig) and not self.learns_from_buffers
+        return isinstance(self.flow, RealNVPConfig) and not self.learns_from_buffers and self.start is None

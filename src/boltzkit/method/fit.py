@@ -15,7 +15,7 @@ from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered
 from boltzkit.method.augmented_batches import AugmentedBatches
 from boltzkit.method.config import RunConfig
 from boltzkit.method.dispersion_name import dispersion_label
-from boltzkit.method.model import Model, build_flow, load, models_of
+from boltzkit.method.model import Model, load, models_of, starting_flow
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
 from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, hash_of, molecule_of
@@ -163,7 +163,7 @@ def fit_side_by_side(
     for config in configs:
         check_config(config)
     if len({_common(config) for config in configs}) != 1:
-        raise UserError("Runs trained side by side may differ in seed and loss weights only.")
+        raise UserError("Runs trained side by side may differ in seed, start and loss weights only.")
     if not configs[0].has_replicas:
         return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
@@ -211,7 +211,7 @@ def build_problem(
     """Put target, data, flow and objective together; importance samples, where a run learns from them."""
     first = configs[0]
     target = build_energy(first.target)
-    flow = build_flow(configs, batched=batched)
+    flow = starting_flow(configs, batched=batched)
     refuse_parts(flow, first.training.accumulate)
     kind = first.objective
     centre = None
@@ -247,7 +247,7 @@ def build_problem(
 
 def _common(config: RunConfig) -> str:
     objective = config.objective.model_copy(update={"data_weight": 0.0, "dispersion_weight": 0.0})
-    return config.model_copy(update={"seed": 0, "objective": objective}).model_dump_json()
+    return config.model_copy(update={"seed": 0, "start": None, "objective": objective}).model_dump_json()
 
 
 def _check_biased(config: RunConfig) -> None:

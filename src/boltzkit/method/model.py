@@ -48,7 +48,7 @@ class Model:
     @classmethod
     def untrained(cls, config: RunConfig) -> "Model":
         """Return the flow as a run starts with it."""
-        return cls(build_flow((config,), batched=False), config, step=0)
+        return cls(starting_flow((config,), batched=False), config, step=0)
 
     @classmethod
     def of_state(cls, state: TrainState, config: RunConfig) -> "Model":
@@ -102,6 +102,27 @@ def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
         RuntimeError,
     ) as error:  # torch has one or the other for what it was not built for
         raise UserError(f"This machine has no device '{first.device}': set device=cpu.") from error
+
+
+def starting_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
+    """Build the flow that training begins with: one that another run trained, where a run asks for it."""
+    flow, config = build_flow(configs, batched=batched), configs[0]
+    if config.start is None:
+        return flow
+    first = load(config.start)
+    # What is taken out of the weights is no part of the flow.
+    ours, its = (one.model_dump(exclude={"correction"}) for one in (config.flow, first.config.flow))
+    try:
+        if ours != its:
+            raise UserError("its settings differ from those under 'flow'")
+        flow.load_state_dict(first.flow.state_dict())
+    except (UserError, RuntimeError) as error:
+        reason = error if isinstance(error, UserError) else "its molecule has other coordinates"
+        raise UserError(
+            f"start: the flow of {config.start} does not fit this run: {reason}. Give both runs the same flow, or set "
+            "start=null."
+        ) from error
+    return flow
 
 
 def load(run_folder: str | Path) -> Model:

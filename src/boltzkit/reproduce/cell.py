@@ -41,6 +41,7 @@ class Cell:
         seeds: one independent experiment each: data, start and order are drawn anew.
         tuning: the grid; None takes the configuration as it is.
         keep: keep the first seed's flow as a run folder under ``models/``.
+        after: the cell with whose flows the seeds begin, each with that of its own seed.
     """
 
     key: str
@@ -49,10 +50,16 @@ class Cell:
     seeds: tuple[int, ...]
     tuning: TuneConfig | None
     keep: bool = False
+    after: "Cell | None" = None
 
     def question(self) -> dict[str, Any]:
         """Return everything the answer depends on."""
-        return question(self.config, self.seeds, self.tuning)
+        content = question(self.config, self.seeds, self.tuning)
+        return content if self.after is None else {**content, "after": self.after.question()}
+
+    def flows(self, out: Path) -> list[Path]:
+        """Return where the flows of its seeds are, once they are trained one by one."""
+        return [out / self.key / "final" / f"{number}" for number in range(len(self.seeds))]
 
     def steps(self) -> int:
         """Return how many gradient steps the cell takes, tuning included."""
@@ -77,7 +84,11 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
         tuning = tune(config, cell.tuning, out / cell.key / "tune", _watch(tell), tell)
         config = tuning.apply(config)
     tell(f"training {len(cell.seeds)} seeds, {config.training.steps} steps")
-    configs = [config.model_copy(update={"seed": seed}) for seed in cell.seeds]
+    starts = [None] * len(cell.seeds) if cell.after is None else [str(path) for path in cell.after.flows(out)]
+    configs = [
+        config.model_copy(update={"seed": seed, "start": start})
+        for seed, start in zip(cell.seeds, starts, strict=True)
+    ]
     final = out / cell.key / "final"
     models = fit_side_by_side(configs, final, _watch(tell))
     tell("evaluating")

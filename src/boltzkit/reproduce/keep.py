@@ -38,6 +38,7 @@ def keep_model(model: Model, evaluation: dict[str, Any], provenance: dict[str, A
 def without_paths(config: RunConfig) -> RunConfig:
     """Return a configuration that names no path of this machine."""
     update: dict[str, Any] = {
+        "start": None,
         "data": config.data.model_copy(update={"path": None, "validation_path": None, "dynamics": None}),
         "importance": config.importance and config.importance.model_copy(update={"proposal": None}),
         "reference": config.reference and config.reference.model_copy(update={"path": None}),

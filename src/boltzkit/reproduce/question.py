@@ -35,9 +35,15 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
     """Tell whether two questions are the same; settings that a stored one does not know have their default."""
     if stored is None or stored.get("seeds") != asked["seeds"]:
         return False
-    config, tuning = asked["config"], asked["tuning"]
-    return _is_same(RunConfig, config, stored.get("config")) and _is_same(
-        TuneConfig, tuning, stored.get("tuning")
+    before, asked_before = stored.get("after"), asked.get("after")
+    if asked_before is None or before is None:
+        same_start = asked_before is before
+    else:
+        same_start = same_question(before, asked_before)
+    return (
+        same_start
+        and _is_same(RunConfig, asked["config"], stored.get("config"))
+        and _is_same(TuneConfig, asked["tuning"], stored.get("tuning"))
     )
 
 
@@ -60,7 +66,8 @@ def _without_data(content: Mapping[str, Any]) -> dict[str, Any]:
     for group, key in _PLACES:
         if isinstance(config.get(group), dict) and key in config[group]:
             config[group][key] = None
-    return {**content, "config": config}
+    before = content.get("after")
+    return {**content, "config": config, "after": None if before is None else _without_data(before)}
 
 
 def _is_same(kind: type[Config], asked: Any, stored: Any) -> bool:

@@ -30,33 +30,55 @@ def run_cells(
         UserError: a cell failed; the others have saved their state.
     """
     options = WorkerOptions(workers=workers) if isinstance(workers, int) else workers
-    waiting = [cell_item(cell, out) for cell in cells if stored_result(cell, out) is None]
-    if waiting:
+    missing = [cell for cell in cells if stored_result(cell, out) is None]
+    for wave in _waves(missing, out):
         with open_workers(options, tell, lasting=False) as there:
-            run_items(there, waiting, lambda item, result: None, tell=tell, place=str(out))
+            items = [cell_item(cell, out) for cell in wave]
+            run_items(there, items, lambda item, result: None, tell=tell, place=str(out))
     return [read_json(out / f"{cell.key}.json") for cell in cells]
+
+
+def _waves(missing: Sequence[Cell], out: Path) -> list[list[Cell]]:
+    """Return what can run at the same time, in order: flows that others begin with come before them."""
+    first = [cell for cell in missing if cell.after is None]
+    then = [cell for cell in missing if cell.after is not None]
+    for start in {cell.after.key: cell.after for cell in then if cell.after is not None}.values():
+        if start not in first and not all((path / "config.json").is_file() for path in start.flows(out)):
+            (out / f"{start.key}.json").unlink(missing_ok=True)  # its numbers came here without its flows
+            first.append(start)
+    return [wave for wave in (first, then) if wave]
 
 
 def cell_item(cell: Cell, out: Path) -> Item:
     """Return the work on one cell."""
-    content = {
+    return Item(
+        "cell", cell.label, f"{__name__}:run_cell_of", {"cell": _content(cell), "out": str(out.resolve())}
+    )
+
+
+def _content(cell: Cell) -> dict[str, Any]:
+    return {
         "key": cell.key,
         "label": cell.label,
         "config": cell.config.model_dump(mode="json"),
         "seeds": list(cell.seeds),
         "tuning": None if cell.tuning is None else cell.tuning.model_dump(mode="json"),
         "keep": cell.keep,
+        "after": None if cell.after is None else _content(cell.after),
     }
-    return Item("cell", cell.label, f"{__name__}:run_cell_of", {"cell": content, "out": str(out.resolve())})
+
+
+def _cell(content: Mapping[str, Any]) -> Cell:
+    """Return the cell that has such a content."""
+    tuning = None if content["tuning"] is None else TuneConfig.parse(content["tuning"])
+    after = None if content["after"] is None else _cell(content["after"])
+    config, seeds = RunConfig.parse(content["config"]), tuple(content["seeds"])
+    return Cell(content["key"], content["label"], config, seeds, tuning, content["keep"], after)
 
 
 def run_cell_of(arguments: Mapping[str, Any], tell: Tell) -> None:
     """Do that work, in a worker; the result is a file."""
-    content = dict(arguments["cell"])
-    tuning = None if content["tuning"] is None else TuneConfig.parse(content["tuning"])
-    config = RunConfig.parse(content["config"])
-    cell = Cell(content["key"], content["label"], config, tuple(content["seeds"]), tuning, content["keep"])
-    out = Path(arguments["out"])
+    cell, out = _cell(arguments["cell"]), Path(arguments["out"])
     try:
         with sole_writer(out / cell.key):
             run_cell(cell, out, tell)
