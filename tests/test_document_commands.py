@@ -28,6 +28,19 @@ SMALL = (
 LITTLE = "boltzkit sample alanine-dipeptide --effective 1000 --out ensemble"
 LEAST = "boltzkit sample runs/ldr --effective 20 --out ensemble"
 
+DRAWN = "boltzkit prepare drawing.sdf --add-hydrogens --out drawn"
+DRAWING = """
+  ethanol
+
+  3  2  0  0  0  0  0  0  0  0999 V2000
+    0.0000    0.0000    0.0000 C   0  0
+    1.3000    0.7500    0.0000 C   0  0
+    2.6000    0.0000    0.0000 O   0  0
+  1  2  1  0
+  2  3  1  0
+M  END
+"""
+
 OBC1 = "--forcefield amber96.xml,amber96_obc.xml"
 TINY = (
     "--set training.steps=20 --set training.batch=32 --set flow.pairs=1 --set flow.hidden=[8] --set data.samples=200 "
@@ -64,6 +77,10 @@ RUN = {
         "--data-weights 0.1,0.3": SMALL,
     },
     "reproduce.md": {"boltzkit reproduce --list": ""},
+    "run.md": {
+        "boltzkit prepare my.pdb --add-hydrogens --out mine": "",
+        "boltzkit prepare drawing.sdf --add-hydrogens --out mine": DRAWN,
+    },
 }
 """Document -> command as it is shown -> words that are added, or a smaller command to run instead."""
 
@@ -99,7 +116,8 @@ def states_of_the_documents() -> str:
 
 
 def files_of_a_reader(folder: Path) -> None:
-    """Write a structure and three trajectories, as somebody with dynamics of their own has them."""
+    """Write a structure, a drawing and three trajectories, as somebody with molecules of their own has them."""
+    (folder / "drawing.sdf").write_text(DRAWING)
     ensemble = load("alanine-dipeptide").ensemble(600)
     molecule = ensemble.subject.molecule
     (folder / "my.pdb").write_text(pdb_text(molecule, molecule.positions))

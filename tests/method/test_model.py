@@ -149,3 +149,28 @@ def test_what_is_no_run_is_refused(tmp_path, tiny):
     (tmp_path / "config.json").write_text('{"flow": {"layres": 2}}')
     with pytest.raises(UserError, match=r"there is no setting 'flow\.layres'\. Did you mean 'layers'"):
         load(tmp_path)
+
+
+def test_a_run_begins_with_the_flow_of_another(tiny, tmp_path):
+    first, _ = fit(tiny(), tmp_path / "a")
+    x, start = points(first), f"start={tmp_path / 'a'}"
+    assert torch.equal(Model.untrained(tiny(start, "seed=7")).log_prob(x), first.log_prob(x))
+    longer, _ = fit(tiny(start, "seed=7"), tmp_path / "b")
+    # It trained on, and differently from one that began anew or elsewhere.
+    fresh, _ = fit(tiny("seed=7"), tmp_path / "c")
+    assert not torch.equal(longer.log_prob(x), first.log_prob(x))
+    assert not torch.equal(longer.log_prob(x), fresh.log_prob(x))
+    assert -float(longer.log_prob(x).mean()) < -float(fresh.log_prob(x).mean())
+    both = fit_side_by_side([tiny(start, "seed=7"), tiny("seed=7", f"start={tmp_path / 'c'}")])
+    assert torch.equal(both[0].log_prob(x), longer.log_prob(x))
+    assert not torch.equal(both[1].log_prob(x), longer.log_prob(x))
+
+
+def test_a_start_that_does_not_fit_is_refused(tiny, tmp_path):
+    fit(tiny(), tmp_path / "a")
+    for words in (["flow.hidden=[9,9]"], ["target.name=many-well"]):
+        with pytest.raises(UserError, match="has another flow than this run"):
+            fit(tiny(f"start={tmp_path / 'a'}", *words), tmp_path / "b")
+    with pytest.raises(UserError, match="There is no run folder"):
+        fit(tiny(f"start={tmp_path / 'nowhere'}"), tmp_path / "b")
+    assert not (tmp_path / "b" / "config.json").exists()

@@ -276,7 +276,11 @@ def test_what_does_not_go_with_a_file_is_refused(
         (psf, {"coordinates": crd}, "needs its parameter files: boltzkit prepare"),
         (top, {"coordinates": gro, "parameters": [crd]}, "--parameters are for a CHARMM psf"),
         (top, {"coordinates": gro, "forcefield": "OBC2"}, "has a force field of its own"),
-        (top, {"coordinates": gro, "add_hydrogens": True}, "Hydrogens are added to PDB and mmCIF files"),
+        (
+            top,
+            {"coordinates": gro, "add_hydrogens": True},
+            "Hydrogens are added to PDB, mmCIF, SDF, MOL and MOL2 files",
+        ),
         ("alanine-dipeptide", {"coordinates": gro}, "needs neither --coordinates nor --parameters"),
         (gro, {}, "says too little to make a molecule of"),
     ):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import quote
 
 from cyclopts import Parameter
 
@@ -50,6 +51,7 @@ def run(
     boltzkit run my.pdb --forcefield amber99sbildn.xml,amber99_obc.xml --minutes 60
     boltzkit run my.prmtop --forcefield OBC2 --temperature 310
     boltzkit run ACE-VAL-NME --states states.toml --out runs/val
+    boltzkit run smiles:OCCO --quick
     boltzkit run my.pdb --data traj1.xtc --data traj2.xtc
     boltzkit run my.pdb --data data/metadynamics
     boltzkit run alanine-dipeptide --evaluations 1e6
@@ -64,8 +66,8 @@ def run(
     - `data/`: samples that were drawn or labelled to learn from
 
     Args:
-        molecule: Name of a molecule, PDB or mmCIF file, prmtop or top (coordinates beside it), a sequence like
-            ACE-ALA-NME, or a folder that boltzkit prepare wrote.
+        molecule: Name of a molecule, PDB, mmCIF, SDF or MOL2 file, prmtop or top (coordinates beside it), a sequence
+            like ACE-ALA-NME, SMILES like smiles:CCO, or a folder that boltzkit prepare wrote.
         out: Folder of the answer; runs/NAME by default.
         data: A dataset folder, or your trajectories of this molecule at this temperature. Repeat it for more. Biased
             data serve too: a folder that boltzkit label made knows their bias.
@@ -102,11 +104,21 @@ def run(
         },
         source="boltzkit run",
     )
-    folder = AnswerFolder(Path("runs", Path(molecule).stem) if out is None else out)
+    folder = AnswerFolder(Path("runs", _folder_name(molecule)) if out is None else out)
     with progress(f"Training for {molecule}") as watch:
         found = answer(request, folder, tell, watch)
     _print(found, folder.path)
     return NOT_TRUSTED if strict and found.verdict.level == "do not trust" else None
+
+
+def _folder_name(molecule: str) -> str:
+    """Return the folder's name for a molecule; slashes of SMILES are no folders.
+
+    >>> _folder_name("files/my.pdb"), _folder_name("smiles:C/C=C/C")
+    ('my', 'C%2FC=C%2FC')
+    """
+    kind, colon, text = molecule.partition(":")
+    return quote(text, safe="()[]=#@+") if colon and kind == "smiles" else Path(molecule).stem
 
 
 def _print(found: "Answer", folder: Path) -> None:

@@ -75,8 +75,8 @@ def simulate(
     - `ramachandran-*.png`: of a peptide, what the samples cover; of a biased set, with its starts
 
     Args:
-        molecule: Name of a molecule, PDB or mmCIF file, prmtop or top (coordinates beside it), a sequence like
-            ACE-TRP-NME, or a folder that boltzkit prepare wrote.
+        molecule: Name of a molecule, PDB, mmCIF, SDF or MOL2 file, prmtop or top (coordinates beside it), a sequence
+            like ACE-TRP-NME, SMILES like smiles:CCO, or a folder that boltzkit prepare wrote.
         out: Folder of the dataset.
         protocol: How samples are made: batched, md, replica-exchange, seeded, metadynamics or umbrella.
         preset: Settings to start from: paper has those of the paper, for the molecules that it simulated.

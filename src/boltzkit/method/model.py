@@ -113,15 +113,16 @@ def starting_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
     # What is taken out of the weights is no part of the flow.
     ours, its = (one.model_dump(exclude={"correction"}) for one in (config.flow, first.config.flow))
     try:
-        if ours != its:
-            raise UserError("its settings differ from those under 'flow'")
-        flow.load_state_dict(first.flow.state_dict())
-    except (UserError, RuntimeError) as error:
-        reason = error if isinstance(error, UserError) else "its molecule has other coordinates"
+        fits = ours == its
+        if fits:
+            flow.load_state_dict(first.flow.state_dict())
+    except RuntimeError:  # a molecule with other coordinates
+        fits = False
+    if not fits:
         raise UserError(
-            f"start: the flow of {config.start} does not fit this run: {reason}. Give both runs the same flow, or set "
-            "start=null."
-        ) from error
+            f"start: {config.start} has another flow than this run, by its settings or by its molecule's coordinates: "
+            "give both the same, or set start=null."
+        )
     return flow
 
 

@@ -40,8 +40,8 @@ class MoleculeConfig(Config):
     """Which molecule, at which temperature, in which coordinates."""
 
     molecule: str
-    """Name of a molecule, PDB or mmCIF file, prmtop or top (coordinates beside it), a sequence such as ACE-ALA-NME, or
-    a folder that boltzkit prepare wrote."""
+    """Name of a molecule, PDB, mmCIF, SDF or MOL2 file, prmtop or top (coordinates beside it), a sequence such as
+    ACE-ALA-NME, SMILES such as smiles:CCO, or a folder that boltzkit prepare wrote."""
     forcefield: str | None = None
     """OpenMM force-field files with commas between, for files and sequences; ff99SB-ILDN with OBC2 by default."""
     constraints: str | None = None

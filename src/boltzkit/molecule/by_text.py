@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from boltzkit.errors import UserError
+from boltzkit.molecule.ligand_files import LIGANDS
 from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Molecule
 from boltzkit.molecule.named import find_molecule
 from boltzkit.molecule.saved import load_molecule
 
 __all__ = ["read_molecule"]
 
+_SMILES = "smiles:"
 _STRUCTURES = (".pdb", ".cif", ".mmcif", ".pdbx")
 _BESIDE = {
     ".prmtop": (".inpcrd", ".rst7", ".crd"),
@@ -25,9 +27,6 @@ _NO_MOLECULE = (
     ".inpcrd",
     ".rst7",
     ".crd",
-    ".mol2",
-    ".sdf",
-    ".mol",
     ".xyz",
     ".itp",
     ".prm",
@@ -46,10 +45,11 @@ def read_molecule(
     add_hydrogens: bool = False,
     trust: bool = False,
 ) -> Molecule:
-    """Return a molecule given by its name, a file, a folder, or a sequence such as ACE-ALA-NME.
+    """Return a molecule given by its name, a file, a folder, a sequence such as ACE-ALA-NME, or SMILES.
 
-    Files are structures (PDB, mmCIF), and what other engines have prepared: Amber's prmtop, GROMACS' top, CHARMM's psf,
-    OpenMM's System as XML. Folders hold ``system.xml`` and ``topology.pdb``.
+    Files are structures (PDB, mmCIF), small molecules (SDF, MOL, MOL2), and what other engines have prepared: Amber's
+    prmtop, GROMACS' top, CHARMM's psf, OpenMM's System as XML. Folders hold ``system.xml`` and ``topology.pdb``. SMILES
+    stand behind ``smiles:``, as in ``smiles:CCO``.
 
     Args:
         text: what was typed.
@@ -58,20 +58,29 @@ def read_molecule(
         constraints: ``HBonds``, ``AllBonds`` or ``HAngles``; for files and sequences.
         coordinates: of a prmtop, top, psf or xml; a file of the same name beside it by default.
         parameters: of a psf: its rtf, prm and str files.
-        add_hydrogens: add those that a structure lacks, for pH 7.
+        add_hydrogens: add those that a structure lacks, for pH 7, or a small molecule, for the charges it has.
         trust: let files run the code they carry.
     """
     path = Path(text)
     ending = path.suffix.lower()
-    if add_hydrogens and ending not in _STRUCTURES:
+    is_smiles = text.startswith(_SMILES)
+    if add_hydrogens and (is_smiles or ending not in (*_STRUCTURES, *LIGANDS)):
         raise UserError(
-            f"Hydrogens are added to PDB and mmCIF files, not to {text}: leave --add-hydrogens out."
+            f"Hydrogens are added to PDB, mmCIF, SDF, MOL and MOL2 files, not to {text}: leave --add-hydrogens out."
         )
-    if ending in _BESIDE:
+    if ending in _BESIDE and not is_smiles:
         start = _coordinates(path) if coordinates is None else coordinates
         return _from_engine(path, start, forcefield, constraints, parameters, trust)
     if coordinates is not None or parameters:
         raise UserError(f"{text} needs neither --coordinates nor --parameters: leave them out.")
+    if is_smiles or ending in LIGANDS:
+        if forcefield is not None or constraints is not None:
+            raise UserError(
+                f"{text} takes MMFF94 without constraints: leave --forcefield and --constraints out."
+            )
+        if is_smiles:
+            return Molecule.from_smiles(text.removeprefix(_SMILES))
+        return Molecule.from_ligand(text, add_hydrogens=add_hydrogens)
     files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
     if ending in _STRUCTURES:
         return Molecule.from_pdb(text, files, constraints, add_hydrogens=add_hydrogens, trust=trust)

@@ -14,6 +14,7 @@ from boltzkit.molecule.checks import check_parts
 from boltzkit.molecule.engine_files import read_amber, read_charmm, read_gromacs
 from boltzkit.molecule.graph import bond_pairs
 from boltzkit.molecule.identity import content_hash
+from boltzkit.molecule.ligand_files import read_ligand, read_smiles
 from boltzkit.molecule.minimise import minimise
 from boltzkit.molecule.parts import Parts, in_nm
 from boltzkit.molecule.sequence import build_sequence
@@ -108,6 +109,21 @@ class Molecule:
         the same structure.
         """
         return cls._build(build_sequence(sequence, forcefield, constraints, seed, trust))
+
+    @classmethod
+    def from_ligand(cls, path: str | Path, *, add_hydrogens: bool = False) -> Self:
+        """Read a small organic molecule, an SDF, MOL or MOL2 file, and give it MMFF94 in vacuum; needs RDKit.
+
+        Args:
+            path: the file; a flat drawing gets a structure in space.
+            add_hydrogens: add those that are missing.
+        """
+        return cls._build(read_ligand(path, add_hydrogens))
+
+    @classmethod
+    def from_smiles(cls, smiles: str, *, seed: int = 0) -> Self:
+        """Build a small organic molecule with MMFF94 in vacuum; needs RDKit. The same seed gives the same structure."""
+        return cls._build(read_smiles(smiles, seed))
 
     @classmethod
     def from_amber(

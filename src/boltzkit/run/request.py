@@ -27,7 +27,7 @@ class Request(Config):
     """Everything that decides the answer, besides the molecule's files."""
 
     molecule: str
-    """Name of a molecule, a structure file, a prmtop, a folder, or a sequence such as ACE-ALA-NME."""
+    """Name of a molecule, a structure file, a prmtop, a folder, a sequence such as ACE-ALA-NME, or smiles:CCO."""
     forcefield: str | None = None
     """OpenMM force-field files with commas between; of a prmtop the implicit solvent."""
     constraints: str | None = None

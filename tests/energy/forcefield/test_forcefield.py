@@ -187,6 +187,7 @@ PERIODIC: dict[str, Callable[[], Any]] = {
     "CustomBondForce": lambda: openmm.CustomBondForce("r"),
     "CustomAngleForce": lambda: openmm.CustomAngleForce("theta"),
     "CustomTorsionForce": lambda: openmm.CustomTorsionForce("theta"),
+    "CustomCompoundBondForce": lambda: openmm.CustomCompoundBondForce(2, "distance(p1,p2)"),
 }
 
 

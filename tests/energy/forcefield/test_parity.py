@@ -150,6 +150,30 @@ def custom_bonded() -> Pair:
     return system, random_structure(n)
 
 
+def custom_compound() -> Pair:
+    """Return formulas of several distances, angles, dihedrals and coordinates, in definitions too, and a constant."""
+    n = 7
+    system = particles(n)
+    coupled = openmm.CustomCompoundBondForce(
+        4,
+        "k*(distance(p1, p2)-r0)*(angle(p2,p3,p4)-1.9) + scale*sin(phi)*distance(p1,p4)^2 + bump(distance(p2,p3));"
+        "phi=dihedral(p1, p2,p3,p4)",
+    )
+    coupled.addPerBondParameter("k")
+    coupled.addPerBondParameter("r0")
+    coupled.addGlobalParameter("scale", 3.0)
+    coupled.addTabulatedFunction("bump", openmm.Continuous1DFunction([0.0, 1.0, 4.0, 1.0, 0.0], 0.0, 3.0))
+    placed = openmm.CustomCompoundBondForce(2, "5*(x1-x2)^2 + y1*z2 + 2")
+    for i in range(n - 3):
+        coupled.addBond((i, i + 1, i + 2, i + 3), [40.0 + i, 0.2 + 0.01 * i])
+        placed.addBond((i + 2, i), [])
+    constant = openmm.CustomCompoundBondForce(2, "2.5")
+    constant.addBond((0, 1), [])
+    for force in (coupled, placed, constant):
+        system.addForce(force)
+    return system, random_structure(n)
+
+
 def custom_nonbonded() -> Pair:
     """Return pair forces by expression and table, with exclusions, and a Born-like force that is not symmetric."""
     n = 9
@@ -188,6 +212,7 @@ def custom_nonbonded() -> Pair:
 SYNTHETIC: dict[str, Callable[[], Pair]] = {
     "Ryckaert-Bellemans": ryckaert_bellemans,
     "custom bonded": custom_bonded,
+    "custom compound": custom_compound,
     "custom nonbonded": custom_nonbonded,
 }
 

@@ -9,13 +9,22 @@ from boltzkit.energy.forcefield.bonded import angle, torsion
 from boltzkit.energy.forcefield.formula import Formula
 from boltzkit.energy.forcefield.term import Geometry, Term, difference_matrix
 
-__all__ = ["CustomAngles", "CustomBonds", "CustomExternal", "CustomPairs", "CustomTorsions", "pair_mask"]
+__all__ = [
+    "CustomAngles",
+    "CustomBonds",
+    "CustomExternal",
+    "CustomPairs",
+    "CustomTerm",
+    "CustomTorsions",
+    "Parameters",
+    "pair_mask",
+]
 
 Parameters = Mapping[str, Sequence[float]]
 """Name -> one value per bond, angle, torsion or atom."""
 
 
-class _CustomTerm(Term):
+class CustomTerm(Term):
     """A formula with parameters of its own for each row of a table."""
 
     def __init__(self, formula: Formula, parameters: Parameters) -> None:
@@ -34,7 +43,7 @@ class _CustomTerm(Term):
         return {name: self.parameter(name) for name in self._names}
 
 
-class CustomBonds(_CustomTerm):
+class CustomBonds(CustomTerm):
     """E = Σ E(r; parameters)."""
 
     matrix: Tensor
@@ -53,7 +62,7 @@ class CustomBonds(_CustomTerm):
         return energy.expand_as(r).sum(0)
 
 
-class CustomAngles(_CustomTerm):
+class CustomAngles(CustomTerm):
     """E = Σ E(theta; parameters), the apex in the middle."""
 
     first: Tensor
@@ -73,7 +82,7 @@ class CustomAngles(_CustomTerm):
         return energy.expand_as(theta).sum(0)
 
 
-class CustomTorsions(_CustomTerm):
+class CustomTorsions(CustomTerm):
     """E = Σ E(theta; parameters), theta in [−π, π]."""
 
     first: Tensor
@@ -102,7 +111,7 @@ class CustomTorsions(_CustomTerm):
         return energy.expand_as(theta).sum(0)
 
 
-class CustomExternal(_CustomTerm):
+class CustomExternal(CustomTerm):
     """E = Σ E(x, y, z; parameters) over some atoms."""
 
     selection: Tensor
@@ -118,7 +127,7 @@ class CustomExternal(_CustomTerm):
         return energy.expand_as(x).sum(0)
 
 
-class CustomPairs(_CustomTerm):
+class CustomPairs(CustomTerm):
     """E = Σ_{i<j} E(r; parameters of i as name1, of j as name2), without the excluded pairs."""
 
     mask: Tensor

@@ -13,6 +13,7 @@ from boltzkit.energy.forcefield.custom import (
     CustomPairs,
     CustomTorsions,
 )
+from boltzkit.energy.forcefield.custom_compound import CustomCompound, flattened
 from boltzkit.energy.forcefield.custom_gb import CustomGB, Kind, Stage
 from boltzkit.energy.forcefield.formula import Formula, global_parameters, tabulated_functions
 from boltzkit.energy.forcefield.term import Term
@@ -49,6 +50,19 @@ def _external(force: openmm.CustomExternalForce, n_atoms: int) -> list[Term]:
     rows = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
     names = [force.getPerParticleParameterName(i) for i in range(force.getNumPerParticleParameters())]
     return _bonded(CustomExternal, force, ["x", "y", "z"], names, [(row[0], row[1]) for row in rows], n_atoms)
+
+
+def _compound(force: openmm.CustomCompoundBondForce, n_atoms: int) -> list[Term]:
+    names = [force.getPerBondParameterName(i) for i in range(force.getNumPerBondParameters())]
+    rows = [force.getBondParameters(i) for i in range(force.getNumBonds())]
+    if not rows:
+        return []
+    text, measures = flattened(force.getEnergyFunction())
+    points = range(1, force.getNumParticlesPerBond() + 1)
+    known = [*measures, *names, *(f"{axis}{point}" for axis in "xyz" for point in points)]
+    formula = Formula(text, global_parameters(force), tabulated_functions(force), known)
+    parameters = {name: [row[1][i] for row in rows] for i, name in enumerate(names)}
+    return [CustomCompound(formula, [tuple(row[0]) for row in rows], parameters, n_atoms)]
 
 
 def _bonded(
@@ -127,6 +141,7 @@ CUSTOM_READERS: dict[str, Callable[[Any, int], list[Term]]] = {
     "CustomAngleForce": _angles,
     "CustomTorsionForce": _torsions,
     "CustomExternalForce": _external,
+    "CustomCompoundBondForce": _compound,
     "CustomNonbondedForce": _pairs,
     "CustomGBForce": _gb,
 }
