@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from boltzkit.randomness import generator
-from boltzkit.weights import LogWeights, pareto_k, pareto_k_limit, pareto_smoothed
+from boltzkit.weights import LogWeights, log_z_error, pareto_k, pareto_k_limit, pareto_smoothed
 
 
 def pareto(k: float, n: int, seed: int = 0) -> LogWeights:
@@ -99,3 +99,44 @@ def test_limit_for_the_number_of_samples() -> None:
     assert pareto_k_limit(100) == pytest.approx(0.5)
     assert pareto_k_limit(10**6) == 0.7
     assert pareto_k_limit(1) == -math.inf
+
+
+def deviations(k: float, n: int, repetitions: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (log Z − exact)/error of many sets of weights with a Pareto tail: error with the tail's, and plain."""
+    found = []
+    for seed in range(repetitions):
+        weights = pareto(k, n, seed)
+        off = weights.log_mean() + math.log1p(-k)  # the mean of U^(−k) is 1/(1 − k)
+        found.append((off / log_z_error(weights), off / weights.log_mean_error()))
+    both = torch.tensor(found, dtype=torch.float64).abs()
+    return both[:, 0], both[:, 1]
+
+
+@pytest.mark.parametrize("k", [0.6, 0.65])
+def test_the_error_of_log_z_covers_a_heavy_tail(k: float) -> None:
+    covered, plain = (float((far < 1.96).double().mean()) for far in deviations(k, 20_000, 200))
+    assert covered > 0.90
+    assert plain < 0.90  # the control: without the tail's own uncertainty intervals are too short
+    assert plain < covered - 0.05
+
+
+def test_a_light_tail_changes_nothing() -> None:
+    weights = pareto(0.3, 20_000)
+    assert log_z_error(weights) == weights.log_mean_error()
+    assert log_z_error(LogWeights(torch.zeros(100, dtype=torch.float64), {})) == 0
+    few = LogWeights(torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64), {})
+    assert log_z_error(few) == few.log_mean_error()
+
+
+def test_the_error_of_log_z_knows_no_unit() -> None:
+    weights = pareto(0.65, 20_000)
+    shifted = LogWeights(weights.values + 700.0, {})
+    assert log_z_error(shifted) == pytest.approx(log_z_error(weights), rel=1e-9)
+    # Samples without weight are drawn too: the mean and the tail shrink alike.
+    failed = LogWeights(torch.cat([weights.values, torch.full((20_000,), -torch.inf)]), {"failed": 20_000})
+    assert weights.log_mean_error() < log_z_error(weights) < 1.2 * log_z_error(failed)
+
+
+def test_hopeless_tails_have_a_finite_error() -> None:
+    assert math.isfinite(log_z_error(pareto(1.5, 20_000)))
+    assert log_z_error(pareto(1.5, 20_000)) > pareto(1.5, 20_000).log_mean_error()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from boltzkit.ensemble.blocks import sum_variance
 from boltzkit.errors import UserError
-from boltzkit.weights import Estimate, LogWeights, ess_interval, pareto_k
+from boltzkit.weights import Estimate, LogWeights, ess_interval, log_z_error, pareto_k
 
 __all__ = ["NegativeLogLikelihood", "Reweighting", "negative_log_likelihood", "reweighting"]
 
@@ -71,7 +71,7 @@ class Reweighting:
         largest_share: the largest normalised weight; NaN if no sample carries weight.
         pareto_k: shape of the weights' tail; −inf for equal weights, NaN for too few.
         log_z: estimate of log ∫ exp(−u); NaN if no sample carries weight.
-        log_z_se: its standard error.
+        log_z_se: its standard error, which allows for a heavy tail (`log_z_error`).
         halves: how many standard errors log Z of the first and of the second half of the samples are apart; 0 where
             that cannot be told.
         clip: fraction of the weights that `ess_clipped` clips or leaves out.
@@ -125,7 +125,7 @@ def reweighting(weights: LogWeights, clip: float = 1e-4, *, discard: bool = Fals
         largest_share=weights.largest_share if weighted else math.nan,
         pareto_k=pareto_k(weights),
         log_z=weights.log_mean() if weighted else math.nan,
-        log_z_se=weights.log_mean_error() if weighted else math.nan,
+        log_z_se=log_z_error(weights) if weighted else math.nan,
         halves=_halves_apart(weights),
         clip=clip,
         discard=discard,

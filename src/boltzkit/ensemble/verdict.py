@@ -93,7 +93,7 @@ def _tail(summary: Reweighting) -> Finding | None:
     meaning = (
         f"above {limit:.2f} averages of {n} samples do not settle"
         if k > limit
-        else (f"above {_FINITE_VARIANCE} the weights have no finite variance and error bars are too small")
+        else f"above {_FINITE_VARIANCE} the weights have no finite variance, and error bars but that of log Z are short"
     )
     return _graded(
         k, min(_FINITE_VARIANCE, limit), limit, f"The weights' tail is heavy, Pareto k = {k:.2f}: {meaning}."

@@ -24,7 +24,7 @@ from boltzkit.ensemble import (
     torus_distance,
 )
 from boltzkit.method.evidence import Evidence
-from boltzkit.weights import Estimate, LogWeights
+from boltzkit.weights import Estimate, LogWeights, log_z_error
 
 __all__ = ["PeptideMetrics", "Trans", "peptide_metrics"]
 
@@ -187,7 +187,7 @@ def _trans(evidence: Evidence, clip: float) -> Trans | None:
         log_prob[sound],
         reference.energy[sound],
         restricted.log_mean(),
-        restricted.log_mean_error(),
+        log_z_error(restricted),
         reference.block[sound],
     )
     shares = {"raw": kept.double(), "reweighted": restricted.clipped(clip).normalised()}

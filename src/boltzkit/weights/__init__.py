@@ -3,7 +3,7 @@
 from boltzkit.weights.ess import ForwardEss, ess_interval, forward_ess
 from boltzkit.weights.estimate import Estimate, normal_quantile
 from boltzkit.weights.log_weights import LogWeights
-from boltzkit.weights.pareto import pareto_k, pareto_k_limit, pareto_smoothed
+from boltzkit.weights.pareto import log_z_error, pareto_k, pareto_k_limit, pareto_smoothed
 
 __all__ = [
     "Estimate",
@@ -11,6 +11,7 @@ __all__ = [
     "LogWeights",
     "ess_interval",
     "forward_ess",
+    "log_z_error",
     "normal_quantile",
     "pareto_k",
     "pareto_k_limit",

@@ -17,12 +17,16 @@ from torch import Tensor
 
 from boltzkit.weights.log_weights import LogWeights
 
-__all__ = ["pareto_k", "pareto_k_limit", "pareto_smoothed"]
+__all__ = ["log_z_error", "pareto_k", "pareto_k_limit", "pareto_smoothed"]
 
 _FEWEST = 5
 """A tail of fewer samples is not fitted."""
 _EQUAL = 1e-12
 """Log weights closer than this are one number."""
+_FINITE_VARIANCE = 0.5
+"""The k below which the variance of the weights says how far their mean is off."""
+_HEAVIEST = 0.9
+"""A tail heavier than this is taken as this: near 1 no number of samples fixes the mean."""
 
 
 def pareto_k(weights: LogWeights) -> float:
@@ -50,6 +54,33 @@ def pareto_smoothed(weights: LogWeights) -> LogWeights:
     values = weights.values.clone()
     values[finite[tail.where]] = tail.smoothed()
     return LogWeights(values, weights.failures)
+
+
+def log_z_error(weights: LogWeights) -> float:
+    r"""Return the standard error of log Z, one that a heavy tail does not make too small.
+
+    Where k̂ ≤ 1/2 it is that of `LogWeights.log_mean_error`. A heavier tail has no finite variance, and what it
+    contributes is seen too rarely: the mean of n weights is nearly always too low and their spread does not show it.
+    There the fitted law of the tail says what its mean would be, σ/(1 − k) above the cutoff, and how well M weights fix
+    that (the delta method with the covariance of the maximum-likelihood fit; Smith, 1987):
+
+    $$\frac{\mathrm{se}(\mu)^2}{\mu^2} = \frac1M \left(r^2 - 2r + 2(1+k)\right), \quad r = \frac{1+k}{1-k},
+      \quad \mu = \frac{\sigma}{1-k}.$$
+
+    This, and the difference between μ and the mean that was seen, both times the share M/n of the tail, are added in
+    squares.
+    """
+    plain = weights.log_mean_error()
+    tail = _Tail.of(weights.values[weights.values.isfinite()])
+    if isinstance(tail, float) or (fit := tail.fit()).k <= _FINITE_VARIANCE:
+        return plain
+    k, size = min(fit.k, _HEAVIEST), len(tail.excess)
+    ratio = (1 + k) / (1 - k)
+    log_mean = fit.log_scale - math.log(1 - k)
+    expected, seen = math.exp(log_mean), float(tail.excess.exp().mean())
+    spread = expected * math.sqrt((ratio**2 - 2 * ratio + 2 * (1 + k)) / size)
+    unit = math.exp(tail.log_unit + math.log(size / weights.n) - weights.log_mean())
+    return math.hypot(plain, unit * spread, unit * (expected - seen))
 
 
 @dataclass(frozen=True)
