@@ -37,7 +37,9 @@ def test_every_scale_plans_valid_runs(name, monkeypatch):
         steps = {row.cell.key.split("-", 1)[1]: row.cell.config.training.steps for row in rows}
         assert steps["path-gradient"] < steps["forward-kl"] == steps["ldr-l1"]
         assert rows[started].cell.config.flow.correction == "chi"
-        for row in rows[started:]:
+        plain = rows[started + 1].cell
+        assert (rows[started].cell.after, rows[started].cell.trains) == (plain, False)
+        for row in rows[started + 1 :]:
             assert row.cell.after == (rows[0].cell if started else None)
 
 
@@ -81,6 +83,15 @@ def test_path_gradients_with_dispersion_run_from_the_common_start(tmp_path):
         assert Model.untrained(began.config).flow.state_dict().keys() == first.flow.state_dict().keys()
         for name, value in Model.untrained(began.config).flow.state_dict().items():
             assert torch.equal(value, first.flow.state_dict()[name])
+    # The earlier correction judges the same flows: their likelihood is the same, their weights are not.
+    corrected, plain = run_cells([rows[1].cell, rows[2].cell], out, 1, lambda text: None)
+    assert rows[1].cell.steps() == 0
+    assert not (out / rows[1].cell.key / "final").exists()
+    assert corrected["metrics"] == plain["metrics"]
+    for one, other in zip(corrected["runs"], plain["runs"], strict=True):
+        assert one["step"] == other["step"] == 4
+        assert one["paper_nll"] == other["paper_nll"]
+        assert one["reverse"]["log_z"] != other["reverse"]["log_z"]
     # Another start is another question; numbers that came without their flows are made again.
     longer = replace(start, config=start.config.with_overrides(["training.steps=7"]))
     assert stored_result(replace(cell, after=longer), out) is None

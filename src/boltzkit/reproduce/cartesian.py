@@ -37,15 +37,16 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Row:
-    """One row: its objective and its correction."""
+    """One row: its objective and its correction; or another row, whose flows it judges by that correction."""
 
     label: str
     objective: Mapping[str, Any] = field(default_factory=dict)
     correction: str = "gaussian"
+    flows_of: str | None = None
 
 
 _METHODS = {
-    "forward-kl-chi": _Row("fwd KL, χ₃ correction", correction="chi"),
+    "forward-kl-chi": _Row("fwd KL, χ₃ correction", correction="chi", flows_of="forward-kl"),
     "forward-kl": _Row("fwd KL"),
     "path-gradient": _Row("fwd KL (path gradients)", {"data": "path_gradient"}),
     "ldr-l2": _Row("fwd KL + LDR-L2", {"dispersion": "l2"}),
@@ -114,9 +115,10 @@ def plan_cartesian(
     path = checked_samples(study.molecule, data, scale.samples, scale.evaluation.test_samples)
     start = _start(study, scale, path, device) if scale.start_steps else None
     rows = [] if start is None else [Planned(str(scale.samples), _START, start)]
-    rows += [
-        _planned(study, scale, scale_name, key, row, path, device, start) for key, row in _METHODS.items()
-    ]
+    for key, row in _METHODS.items():
+        paper = CARTESIAN.get(key, {}) if study.published and scale_name == "paper" else {}
+        cell = _cell(study, scale, key, path, device, start)
+        rows.append(Planned(str(scale.samples), row.label, cell, paper))
     elsewhere = tuple(
         Row("100000", _METHODS[key].label, {}, numbers)
         for key, numbers in CARTESIAN.items()
@@ -136,26 +138,22 @@ def plan_cartesian(
     )
 
 
-def _planned(
-    study: CartesianStudy,
-    scale: CartesianScale,
-    scale_name: str,
-    key: str,
-    row: _Row,
-    path: Path,
-    device: str,
-    start: Cell | None,
-) -> Planned:
+def _cell(
+    study: CartesianStudy, scale: CartesianScale, key: str, path: Path, device: str, start: Cell | None
+) -> Cell:
+    row, name = _METHODS[key], f"{scale.samples}-{key}"
     config = _config(study, scale, row, path).model_copy(update={"device": device})
+    if row.flows_of is not None:
+        trained = _cell(study, scale, row.flows_of, path, device, start)
+        return Cell(
+            name, f"{scale.samples} {row.label}", config, scale.seeds, None, after=trained, trains=False
+        )
     tuning = None
     if len(scale.rates) > 1:
         tuning = TuneConfig(
             learning_rates=scale.rates, data_weights=(1.0,), seeds=(1_001,), rungs=(0.1,), keep=0.01
         )
-    name = f"{scale.samples}-{key}"
-    cell = Cell(name, f"{scale.samples} {row.label}", config, scale.seeds, tuning, keep=True, after=start)
-    paper = CARTESIAN.get(key, {}) if study.published and scale_name == "paper" else {}
-    return Planned(str(scale.samples), row.label, cell, paper)
+    return Cell(name, f"{scale.samples} {row.label}", config, scale.seeds, tuning, keep=True, after=start)
 
 
 def _start(study: CartesianStudy, scale: CartesianScale, path: Path, device: str) -> Cell:

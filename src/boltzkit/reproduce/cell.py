@@ -14,6 +14,7 @@ from boltzkit.method import (
     fit_side_by_side,
     gather,
     judge,
+    load,
     tune,
     tuning_steps,
 )
@@ -42,6 +43,7 @@ class Cell:
         tuning: the grid; None takes the configuration as it is.
         keep: keep the first seed's flow as a run folder under ``models/``.
         after: the cell with whose flows the seeds begin, each with that of its own seed.
+        trains: whether they train on; else those flows are judged by this configuration.
     """
 
     key: str
@@ -51,20 +53,29 @@ class Cell:
     tuning: TuneConfig | None
     keep: bool = False
     after: "Cell | None" = None
+    trains: bool = True
 
     def question(self) -> dict[str, Any]:
         """Return everything the answer depends on."""
         content = question(self.config, self.seeds, self.tuning)
-        return content if self.after is None else {**content, "after": self.after.question()}
+        if self.after is not None:
+            content["after"] = self.after.question()
+        return content if self.trains else {**content, "trains": False}
+
+    def trained_in(self, out: Path) -> Path:
+        """Return where its seeds are trained."""
+        if self.after is not None and not self.trains:
+            return self.after.trained_in(out)
+        return out / self.key / "final"
 
     def flows(self, out: Path) -> list[Path]:
         """Return where the flows of its seeds are, once they are trained one by one."""
-        return [out / self.key / "final" / f"{number}" for number in range(len(self.seeds))]
+        return [self.trained_in(out) / f"{number}" for number in range(len(self.seeds))]
 
     def steps(self) -> int:
         """Return how many gradient steps the cell takes, tuning included."""
         tuning = 0 if self.tuning is None else tuning_steps(self.config, self.tuning)
-        return tuning + len(self.seeds) * self.config.training.steps
+        return tuning + len(self.seeds) * self.config.training.steps if self.trains else 0
 
 
 def stored_result(cell: Cell, out: Path) -> dict[str, Any] | None:
@@ -83,14 +94,17 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     if cell.tuning is not None:
         tuning = tune(config, cell.tuning, out / cell.key / "tune", _watch(tell), tell)
         config = tuning.apply(config)
-    tell(f"training {len(cell.seeds)} seeds, {config.training.steps} steps")
     starts = [None] * len(cell.seeds) if cell.after is None else [str(path) for path in cell.after.flows(out)]
     configs = [
         config.model_copy(update={"seed": seed, "start": start})
         for seed, start in zip(cell.seeds, starts, strict=True)
     ]
-    final = out / cell.key / "final"
-    models = fit_side_by_side(configs, final, _watch(tell))
+    final = cell.trained_in(out)
+    if cell.trains:
+        tell(f"training {len(cell.seeds)} seeds, {config.training.steps} steps")
+        models = fit_side_by_side(configs, final, _watch(tell))
+    else:
+        models = [_judged_anew(config) for config in configs]
     tell("evaluating")
     runs = [_evaluated(cell, model, out) for model in models]
     origin = provenance(cell.seeds[0], config.device)
@@ -110,6 +124,12 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     write_json(out / f"{cell.key}.json", result)
     tell("done")
     return result
+
+
+def _judged_anew(config: RunConfig) -> Model:
+    """Return the flow that a run would begin with, as that run's own."""
+    assert config.start is not None
+    return Model(Model.untrained(config).flow, config, load(config.start).step)
 
 
 def _evaluated(cell: Cell, model: Model, out: Path) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
         same_start = same_question(before, asked_before)
     return (
         same_start
+        and stored.get("trains", True) == asked.get("trains", True)
         and _is_same(RunConfig, asked["config"], stored.get("config"))
         and _is_same(TuneConfig, asked["tuning"], stored.get("tuning"))
     )

@@ -40,13 +40,21 @@ def run_cells(
 
 def _waves(missing: Sequence[Cell], out: Path) -> list[list[Cell]]:
     """Return what can run at the same time, in order: flows that others begin with come before them."""
-    first = [cell for cell in missing if cell.after is None]
-    then = [cell for cell in missing if cell.after is not None]
-    for start in {cell.after.key: cell.after for cell in then if cell.after is not None}.values():
-        if start not in first and not all((path / "config.json").is_file() for path in start.flows(out)):
+    todo = {cell.key: cell for cell in missing}
+    for start in (start for cell in missing for start in _before(cell)):
+        if not all((path / "config.json").is_file() for path in start.flows(out)):
             (out / f"{start.key}.json").unlink(missing_ok=True)  # its numbers came here without its flows
-            first.append(start)
-    return [wave for wave in (first, then) if wave]
+        if stored_result(start, out) is None:
+            todo[start.key] = start
+    by_depth: dict[int, list[Cell]] = {}
+    for cell in todo.values():
+        by_depth.setdefault(len(_before(cell)), []).append(cell)
+    return [by_depth[depth] for depth in sorted(by_depth)]
+
+
+def _before(cell: Cell) -> list[Cell]:
+    """Return the cells that a cell needs, the nearest first."""
+    return [] if cell.after is None else [cell.after, *_before(cell.after)]
 
 
 def cell_item(cell: Cell, out: Path) -> Item:
@@ -65,6 +73,7 @@ def _content(cell: Cell) -> dict[str, Any]:
         "tuning": None if cell.tuning is None else cell.tuning.model_dump(mode="json"),
         "keep": cell.keep,
         "after": None if cell.after is None else _content(cell.after),
+        "trains": cell.trains,
     }
 
 
@@ -73,7 +82,8 @@ def _cell(content: Mapping[str, Any]) -> Cell:
     tuning = None if content["tuning"] is None else TuneConfig.parse(content["tuning"])
     after = None if content["after"] is None else _cell(content["after"])
     config, seeds = RunConfig.parse(content["config"]), tuple(content["seeds"])
-    return Cell(content["key"], content["label"], config, seeds, tuning, content["keep"], after)
+    label, keep, trains = content["label"], content["keep"], content["trains"]
+    return Cell(content["key"], label, config, seeds, tuning, keep, after, trains)
 
 
 def run_cell_of(arguments: Mapping[str, Any], tell: Tell) -> None:
