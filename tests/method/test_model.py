@@ -1,5 +1,7 @@
 """A model comes back from disk as it was trained, and one of several replicas is the right one."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -164,13 +166,26 @@ def test_a_run_begins_with_the_flow_of_another(tiny, tmp_path):
     both = fit_side_by_side([tiny(start, "seed=7"), tiny("seed=7", f"start={tmp_path / 'c'}")])
     assert torch.equal(both[0].log_prob(x), longer.log_prob(x))
     assert not torch.equal(both[1].log_prob(x), longer.log_prob(x))
+    # One of several is enough to be trained by itself.
+    mixed = fit_side_by_side([tiny("seed=7"), tiny(start, "seed=7")])
+    assert torch.equal(mixed[1].log_prob(x), longer.log_prob(x))
+    # Once it has begun, it needs the other run no longer.
+    shutil.rmtree(tmp_path / "a")
+    again, _ = fit(tiny(start, "seed=7"), tmp_path / "b")
+    assert torch.equal(again.log_prob(x), longer.log_prob(x))
 
 
 def test_a_start_that_does_not_fit_is_refused(tiny, tmp_path):
     fit(tiny(), tmp_path / "a")
     for words in (["flow.hidden=[9,9]"], ["target.name=many-well"]):
-        with pytest.raises(UserError, match="has another flow than this run"):
+        with pytest.raises(UserError, match="has another flow, molecule"):
             fit(tiny(f"start={tmp_path / 'a'}", *words), tmp_path / "b")
     with pytest.raises(UserError, match="There is no run folder"):
         fit(tiny(f"start={tmp_path / 'nowhere'}"), tmp_path / "b")
+    for words, sentence in (
+        (["annealing.pretraining=5"], "takes the place of pre-training"),
+        (["importance.samples=100"], "begins with their proposal"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            fit(tiny(f"start={tmp_path / 'a'}", *words), tmp_path / "b")
     assert not (tmp_path / "b" / "config.json").exists()

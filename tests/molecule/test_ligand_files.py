@@ -99,24 +99,24 @@ def test_smiles_give_the_same_molecule_again() -> None:
 
 
 def test_an_open_stereo_centre_is_said(tmp_path: Path) -> None:
-    assert any("No stereo is given for C2:" in remark for remark in Molecule.from_smiles("OCC(C)N").remarks)
-    assert any("No stereo is given for C2=C3:" in r for r in Molecule.from_smiles("CC=CC").remarks)
-    assert not any("stereo" in remark for remark in Molecule.from_smiles("C/C=C/C").remarks)
-    assert not any("stereo" in remark for remark in Molecule.from_smiles("OC[C@H](C)N").remarks)
+    assert any("No hand is given for C2:" in remark for remark in Molecule.from_smiles("OCC(C)N").remarks)
+    assert any("Both sides of C2=C3 belong" in remark for remark in Molecule.from_smiles("C/C=C/C").remarks)
+    assert len(Molecule.from_smiles("OC[C@H](C)N").remarks) == 1
     path = tmp_path / "given.sdf"  # a structure in space leaves nothing open
     path.write_text(Chem.MolToMolBlock(embedded("OC[C@H](C)N")))
-    assert not any("stereo" in remark for remark in Molecule.from_ligand(path).remarks)
+    assert len(Molecule.from_ligand(path).remarks) == 1
 
 
 def test_a_file_in_space_is_taken_as_it_is(tmp_path: Path) -> None:
     molecule = embedded("CC(=O)[O-]")
     path = tmp_path / "acetate.sdf"
-    path.write_text(Chem.MolToMolBlock(molecule) + "$$$$\n" + Chem.MolToMolBlock(molecule) + "$$$$\n")
+    path.write_bytes(b"caf\xe9" + (2 * (Chem.MolToMolBlock(molecule) + "$$$$\n")).encode())
     read = read_molecule(str(path))
     given = torch.from_numpy(molecule.GetConformer().GetPositions() / 10)
     assert torch.allclose(read.start_positions, given, atol=1e-5)
     assert read.name == "acetate"
     assert "The first of 2 molecules is used." in read.remarks
+    assert "The force field is MMFF94, in vacuum; the net charge is -1." in read.remarks
     assert [atom.name for atom in read.topology.atoms()] == ["C1", "C2", "O1", "O2", "H1", "H2", "H3"]
 
 
@@ -133,6 +133,23 @@ def test_mol2_gives_what_sdf_gives(tmp_path: Path) -> None:
     read = read_molecule(str(path))
     assert read.hash == Molecule.from_smiles("CO").hash
     assert float(read.start_positions[1, 0]) == pytest.approx(0.0940)
+    path.write_text(
+        "@<TRIPOS>MOLECULE\nmethanol\n2 1 1 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n"
+        "1 C  -0.374  0.000  0.006 C.3 1 M 0\n2 O   0.940  0.010 -0.580 O.3 1 M 0\n@<TRIPOS>BOND\n1 1 2 1\n"
+    )
+    with pytest.raises(UserError, match="C1 has an unpaired electron, and MMFF94 has no radicals"):
+        read_molecule(str(path))
+
+
+def test_a_flat_molecule_in_space_is_no_drawing(tmp_path: Path) -> None:
+    benzene = embedded("c1ccccc1")
+    for atom, (x, y, _) in enumerate(benzene.GetConformer().GetPositions().tolist()):
+        benzene.GetConformer().SetAtomPosition(atom, (x, y, 0.0))
+    path = tmp_path / "benzene.sdf"
+    path.write_text(Chem.MolToMolBlock(benzene))
+    read = read_molecule(str(path))
+    assert read.remarks == ("The force field is MMFF94, in vacuum.",)
+    assert float(read.start_positions[:, 2].abs().max()) == 0
 
 
 def test_a_flat_drawing_gets_hydrogens_and_a_structure_on_request(tmp_path: Path) -> None:
@@ -159,6 +176,7 @@ def test_it_comes_back_from_a_folder(tmp_path: Path) -> None:
         ("smiles:C(C", "is no SMILES of a molecule"),
         ("smiles:", "is no SMILES of a molecule"),
         ("smiles:CC.CC", "is not one connected molecule"),
+        ("smiles:C[CH2]", "C2 has an unpaired electron"),
         ("smiles:CB(O)O", "MMFF94 has no parameters for 'CB"),
         ("nowhere.sdf", "There is no file nowhere.sdf"),
     ],

@@ -1,5 +1,6 @@
 """boltzkit run: a molecule becomes an ensemble with error bars and a page to read."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote
@@ -18,6 +19,8 @@ __all__ = ["run"]
 
 _QUICK = 2.0
 """Minutes."""
+_LONG = 100
+"""Characters of a name that a folder may have."""
 
 
 def run(
@@ -117,8 +120,12 @@ def _folder_name(molecule: str) -> str:
     >>> _folder_name("files/my.pdb"), _folder_name("smiles:C/C=C/C")
     ('my', 'C%2FC=C%2FC')
     """
-    kind, colon, text = molecule.partition(":")
-    return quote(text, safe="()[]=#@+") if colon and kind == "smiles" else Path(molecule).stem
+    from boltzkit.molecule import SMILES
+
+    if not molecule.startswith(SMILES):
+        return Path(molecule).stem
+    name = quote(molecule.removeprefix(SMILES), safe="()[]=#@+")
+    return name if len(name) < _LONG else name[:_LONG] + sha256(name.encode()).hexdigest()[:8]
 
 
 def _print(found: "Answer", folder: Path) -> None:

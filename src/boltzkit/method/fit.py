@@ -15,7 +15,7 @@ from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered
 from boltzkit.method.augmented_batches import AugmentedBatches
 from boltzkit.method.config import RunConfig
 from boltzkit.method.dispersion_name import dispersion_label
-from boltzkit.method.model import Model, load, models_of, starting_flow
+from boltzkit.method.model import Model, begin_with, build_flow, load, models_of
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
 from boltzkit.method.source import batch_source, reference_source
 from boltzkit.method.system import MoleculeConfig, build_energy, hash_of, molecule_of
@@ -56,6 +56,10 @@ def fit(
             return _fit_refined(config, folder, watch, tell)
         # The problem first: bad data must not leave a half-made folder behind.
         problem = build_problem((config,), batched=False)
+        if not by_first_rank(lambda: bool(checkpoints(folder.checkpoints))):
+            by_first_rank(
+                lambda: begin_with(problem.flow, config)
+            )  # others get its parameters before they train
         remarks = _open(folder, config, config)
         _pretrain(config, problem, folder, watch)
         state = train(problem, config.training, folder, watch)
@@ -156,7 +160,7 @@ class SideBySide(Config):
 def fit_side_by_side(
     configs: Sequence[RunConfig], out: Path | None = None, watch: Watch | None = None
 ) -> list[Model]:
-    """Train runs that differ only in seed and loss weights as one batched model; one model each comes back.
+    """Train runs that differ only in seed, start and loss weights as one batched model; one model each comes back.
 
     Replicas share every kernel call, which is what makes many small flows affordable, and share nothing else.
     """
@@ -164,7 +168,7 @@ def fit_side_by_side(
         check_config(config)
     if len({_common(config) for config in configs}) != 1:
         raise UserError("Runs trained side by side may differ in seed, start and loss weights only.")
-    if not configs[0].has_replicas:
+    if not all(config.has_replicas for config in configs):
         return _one_by_one(configs, out, watch)
     problem = build_problem(tuple(configs), batched=True)
     if out is None:
@@ -183,7 +187,9 @@ def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | N
         elif config.importance is not None:
             raise UserError("A run on importance samples keeps them in its folder: say where it shall live.")
         else:
-            state = train(build_problem((config,), batched=False), config.training, None, watch)
+            problem = build_problem((config,), batched=False)
+            begin_with(problem.flow, config)
+            state = train(problem, config.training, None, watch)
             models.append(Model.of_state(state, config))
     return models
 
@@ -197,6 +203,7 @@ def check_config(config: RunConfig) -> None:
         )
     if config.objective.data == "none" and config.objective.dispersion == "none":
         raise UserError("There is nothing to minimise: set objective.data or objective.dispersion.")
+    _check_start(config)
     _check_buffers(config)
     _check_biased(config)
     try:
@@ -211,7 +218,7 @@ def build_problem(
     """Put target, data, flow and objective together; importance samples, where a run learns from them."""
     first = configs[0]
     target = build_energy(first.target)
-    flow = starting_flow(configs, batched=batched)
+    flow = build_flow(configs, batched=batched)
     refuse_parts(flow, first.training.accumulate)
     kind = first.objective
     centre = None
@@ -248,6 +255,17 @@ def build_problem(
 def _common(config: RunConfig) -> str:
     objective = config.objective.model_copy(update={"data_weight": 0.0, "dispersion_weight": 0.0})
     return config.model_copy(update={"seed": 0, "start": None, "objective": objective}).model_dump_json()
+
+
+def _check_start(config: RunConfig) -> None:
+    if config.start is None:
+        return
+    if config.importance is not None:
+        raise UserError("A run on importance samples begins with their proposal: set start=null.")
+    if config.annealing is not None and config.annealing.pretraining:
+        raise UserError(
+            "A start takes the place of pre-training: set annealing.pretraining=0, or start=null."
+        )
 
 
 def _check_biased(config: RunConfig) -> None:

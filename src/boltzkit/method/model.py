@@ -11,7 +11,14 @@ from boltzkit.errors import UserError
 from boltzkit.flow import Flow, Samples
 from boltzkit.method.config import RunConfig
 from boltzkit.method.pretrained import find_run
-from boltzkit.method.system import MoleculeConfig, build_energy, build_flow_for, hash_of, molecule_of
+from boltzkit.method.system import (
+    MoleculeConfig,
+    build_energy,
+    build_flow_for,
+    hash_of,
+    molecule_of,
+    same_configurations,
+)
 from boltzkit.notebook import as_rows
 from boltzkit.randomness import generator
 from boltzkit.storage import read_json
@@ -48,7 +55,9 @@ class Model:
     @classmethod
     def untrained(cls, config: RunConfig) -> "Model":
         """Return the flow as a run starts with it."""
-        return cls(starting_flow((config,), batched=False), config, step=0)
+        flow = build_flow((config,), batched=False)
+        begin_with(flow, config)
+        return cls(flow, config, step=0)
 
     @classmethod
     def of_state(cls, state: TrainState, config: RunConfig) -> "Model":
@@ -104,26 +113,19 @@ def build_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
         raise UserError(f"This machine has no device '{first.device}': set device=cpu.") from error
 
 
-def starting_flow(configs: tuple[RunConfig, ...], *, batched: bool) -> Flow:
-    """Build the flow that training begins with: one that another run trained, where a run asks for it."""
-    flow, config = build_flow(configs, batched=batched), configs[0]
+def begin_with(flow: Flow, config: RunConfig) -> None:
+    """Give a flow the parameters that the run it shall begin with ended with; nothing where none is asked for."""
     if config.start is None:
-        return flow
+        return
     first = load(config.start)
     # What is taken out of the weights is no part of the flow.
     ours, its = (one.model_dump(exclude={"correction"}) for one in (config.flow, first.config.flow))
-    try:
-        fits = ours == its
-        if fits:
-            flow.load_state_dict(first.flow.state_dict())
-    except RuntimeError:  # a molecule with other coordinates
-        fits = False
-    if not fits:
+    if ours != its or not same_configurations(config.target, first.config.target):
         raise UserError(
-            f"start: {config.start} has another flow than this run, by its settings or by its molecule's coordinates: "
+            f"start: {config.start} has another flow, molecule, force field or window of coordinates than this run: "
             "give both the same, or set start=null."
         )
-    return flow
+    flow.load_state_dict(first.flow.state_dict())
 
 
 def load(run_folder: str | Path) -> Model:

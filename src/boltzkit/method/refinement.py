@@ -12,7 +12,7 @@ from boltzkit.errors import UserError
 from boltzkit.method.biased import Overlap, importance_set, overlap_of
 from boltzkit.method.config import ObjectiveConfig, RunConfig
 from boltzkit.method.model import Model
-from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of
+from boltzkit.method.system import MoleculeConfig, build_energy, molecule_of, same_configurations
 from boltzkit.ranks import is_first_rank
 from boltzkit.storage import write_json
 
@@ -87,11 +87,7 @@ def _refuse_other(proposal: Model, config: RunConfig) -> None:
     assert config.importance is not None
     assert isinstance(config.target, MoleculeConfig)
     its, name = proposal.config.target, config.importance.proposal
-    if (
-        not isinstance(its, MoleculeConfig)
-        or its.coordinates != config.target.coordinates
-        or molecule_of(its).hash != molecule_of(config.target).hash
-    ):
+    if not same_configurations(its, config.target):
         raise UserError(
             f"The proposal {name} is a flow of another molecule, force field or window of coordinates: train one for "
             f"{config.target.name}."

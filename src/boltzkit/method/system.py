@@ -33,6 +33,7 @@ __all__ = [
     "build_flow_for",
     "hash_of",
     "molecule_of",
+    "same_configurations",
 ]
 
 
@@ -43,7 +44,7 @@ class MoleculeConfig(Config):
     """Name of a molecule, PDB, mmCIF, SDF or MOL2 file, prmtop or top (coordinates beside it), a sequence such as
     ACE-ALA-NME, SMILES such as smiles:CCO, or a folder that boltzkit prepare wrote."""
     forcefield: str | None = None
-    """OpenMM force-field files with commas between, for files and sequences; ff99SB-ILDN with OBC2 by default."""
+    """OpenMM force-field files with commas between, for structures and sequences; ff99SB-ILDN with OBC2 by default."""
     constraints: str | None = None
     """Bonds held fixed, for files and sequences: HBonds, AllBonds or HAngles; none by default."""
     temperature: PositiveFloat = 300.0
@@ -102,6 +103,13 @@ def molecule_of(config: MoleculeConfig) -> Molecule:
 def hash_of(config: TargetConfig | MoleculeConfig) -> str | None:
     """Return the hash of a molecule and its force field as its files are now; None of another target."""
     return molecule_of(config).hash if isinstance(config, MoleculeConfig) else None
+
+
+def same_configurations(one: TargetConfig | MoleculeConfig, other: TargetConfig | MoleculeConfig) -> bool:
+    """Whether flows on both targets have the same coordinates of the same molecule; temperatures may differ."""
+    if not (isinstance(one, MoleculeConfig) and isinstance(other, MoleculeConfig)):
+        return one == other
+    return one.coordinates == other.coordinates and hash_of(one) == hash_of(other)
 
 
 @lru_cache(maxsize=8)

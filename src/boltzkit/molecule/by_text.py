@@ -10,9 +10,10 @@ from boltzkit.molecule.molecule import DEFAULT_FORCEFIELD, Molecule
 from boltzkit.molecule.named import find_molecule
 from boltzkit.molecule.saved import load_molecule
 
-__all__ = ["read_molecule"]
+__all__ = ["SMILES", "read_molecule"]
 
-_SMILES = "smiles:"
+SMILES = "smiles:"
+"""What stands before SMILES."""
 _STRUCTURES = (".pdb", ".cif", ".mmcif", ".pdbx")
 _BESIDE = {
     ".prmtop": (".inpcrd", ".rst7", ".crd"),
@@ -63,7 +64,7 @@ def read_molecule(
     """
     path = Path(text)
     ending = path.suffix.lower()
-    is_smiles = text.startswith(_SMILES)
+    is_smiles = text.startswith(SMILES)
     if add_hydrogens and (is_smiles or ending not in (*_STRUCTURES, *LIGANDS)):
         raise UserError(
             f"Hydrogens are added to PDB, mmCIF, SDF, MOL and MOL2 files, not to {text}: leave --add-hydrogens out."
@@ -79,7 +80,7 @@ def read_molecule(
                 f"{text} takes MMFF94 without constraints: leave --forcefield and --constraints out."
             )
         if is_smiles:
-            return Molecule.from_smiles(text.removeprefix(_SMILES))
+            return Molecule.from_smiles(text.removeprefix(SMILES))
         return Molecule.from_ligand(text, add_hydrogens=add_hydrogens)
     files = DEFAULT_FORCEFIELD if forcefield is None else tuple(forcefield.split(","))
     if ending in _STRUCTURES:

@@ -4,12 +4,12 @@ They take MMFF94 (`boltzkit.molecule.mmff`), which knows most organic molecules 
 """
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from openmm import app
 
@@ -23,6 +23,7 @@ LIGANDS = (".sdf", ".mol", ".mol2")
 """Endings of files that RDKit reads."""
 
 _RESIDUE = "LIG"
+_NEUTRAL = "The force field is MMFF94, in vacuum."
 _FLAT = "The file is a flat drawing: a structure in space was built."
 
 
@@ -32,18 +33,19 @@ def read_ligand(path: str | Path, add_hydrogens: bool = False) -> Parts:
         path = existing(path)
         kind = path.suffix.lower()
         read = chem.MolFromMol2Block if kind == ".mol2" else chem.MolFromMolBlock
+        text = path.read_text(errors="replace")
         with reading(path, f"a {kind[1:].upper()} file"):
-            molecule = read(path.read_text(), removeHs=False)
+            molecule = read(text, removeHs=False)
         if molecule is None or not molecule.GetNumAtoms():
             raise UserError(f"{path} could not be read as a {kind[1:].upper()} file with atoms.")
-        remarks = _count(path)
+        remarks = _count(text)
         missing = sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms())
         if missing and not add_hydrogens:
             raise UserError(f"{path} lacks {missing} hydrogens: add them, or let --add-hydrogens do so.")
         if missing:
             molecule = chem.AddHs(molecule, addCoords=True)
             remarks += (f"{missing} hydrogens were added.",)
-        if not np.ptp(molecule.GetConformer().GetPositions(), axis=0).all():
+        if not molecule.GetConformer().Is3D():
             molecule, remarks = _built(molecule, str(path), seed=0), (*remarks, _FLAT)
         return _parts(path.stem, molecule, str(path), remarks)
 
@@ -71,9 +73,9 @@ def _quiet_rdkit() -> Iterator[Any]:
         yield Chem
 
 
-def _count(path: Path) -> tuple[str, ...]:
-    text = path.read_text()
-    molecules = max(text.count("$$$$"), text.count("@<TRIPOS>MOLECULE"))
+def _count(text: str) -> tuple[str, ...]:
+    records = re.split(r"^\${4}\s*$|^@<TRIPOS>MOLECULE\s*$", text, flags=re.MULTILINE)
+    molecules = sum(bool(record.strip()) for record in records)
     return (f"The first of {molecules} molecules is used.",) if molecules > 1 else ()
 
 
@@ -97,10 +99,24 @@ def _parts(name: str, molecule: Any, source: str, remarks: tuple[str, ...]) -> P
             "System that comes out."
         )
     names = _names(molecule)
+    _refuse_radicals(molecule, names, source)
     topology = _topology(molecule, names)
-    remarks += ("The force field is MMFF94, in vacuum.", *_open_stereo(molecule, names))
+    charge = sum(atom.GetFormalCharge() for atom in molecule.GetAtoms())
+    field = f"The force field is MMFF94, in vacuum; the net charge is {charge:+d}." if charge else _NEUTRAL
+    remarks += (field, *_stereo(molecule, names))
     positions = torch.from_numpy(molecule.GetConformer().GetPositions() / 10)
     return Parts(name, topology, mmff_system(molecule, properties), positions, remarks)
+
+
+def _refuse_radicals(molecule: Any, names: list[str], source: str) -> None:
+    """Refuse open shells, which MMFF94 does not know: most often a hydrogen is missing."""
+    found = [
+        name for name, atom in zip(names, molecule.GetAtoms(), strict=True) if atom.GetNumRadicalElectrons()
+    ]
+    if found:
+        raise UserError(
+            f"{source}: {found[0]} has an unpaired electron, and MMFF94 has no radicals: is a hydrogen missing there?"
+        )
 
 
 def _names(molecule: Any) -> list[str]:
@@ -124,19 +140,22 @@ def _topology(molecule: Any, names: list[str]) -> Any:
     return tidy(topology)[0]
 
 
-def _open_stereo(molecule: Any, names: list[str]) -> tuple[str, ...]:
-    """Say which centres and double bonds were left open, and so got one side or the other."""
+def _stereo(molecule: Any, names: list[str]) -> tuple[str, ...]:
+    """Say which centres were left open, and so got one hand or the other, and which double bonds have two sides."""
     from rdkit.Chem import FindPotentialStereo, StereoSpecified, StereoType
 
-    found = []
+    centres, bonds = [], []
     for place in FindPotentialStereo(molecule):
-        if place.specified != StereoSpecified.Unspecified:
-            continue
-        if place.type == StereoType.Atom_Tetrahedral:
-            found.append(names[place.centeredOn])
-        elif place.type == StereoType.Bond_Double:
+        if place.type == StereoType.Bond_Double:
             bond = molecule.GetBondWithIdx(place.centeredOn)
-            found.append(f"{names[bond.GetBeginAtomIdx()]}={names[bond.GetEndAtomIdx()]}")
-    if not found:
-        return ()
-    return (f"No stereo is given for {', '.join(found)}: the one of the structure that was built is kept.",)
+            bonds.append(f"{names[bond.GetBeginAtomIdx()]}={names[bond.GetEndAtomIdx()]}")
+        elif place.type == StereoType.Atom_Tetrahedral and place.specified == StereoSpecified.Unspecified:
+            centres.append(names[place.centeredOn])
+    said = []
+    if centres:
+        said.append(
+            f"No hand is given for {', '.join(centres)}: that of the structure that was built is kept."
+        )
+    if bonds:
+        said.append(f"Both sides of {', '.join(bonds)} belong to the distribution, whichever is given.")
+    return tuple(said)

@@ -151,7 +151,7 @@ def _triples(molecule: Any) -> Iterator[tuple[int, int, int]]:
 
 def _named(force: Any, name: str, *parameters: str) -> Any:
     force.setName(name)
-    add = getattr(force, "addPerBondParameter", None) or force.addPerAngleParameter
+    is_angle = isinstance(force, openmm.CustomAngleForce)
     for parameter in parameters:
-        add(parameter)
+        (force.addPerAngleParameter if is_angle else force.addPerBondParameter)(parameter)
     return force

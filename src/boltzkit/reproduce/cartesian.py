@@ -30,8 +30,8 @@ _EXPLANATION = (
     "gradients cost more, so that there are fewer of them. Where there is a common start, each seed's rows go on from "
     "the same flow, trained by the forward KL. NLL in the published convention, that of the augmented "
     "distribution. ESS: reverse, the largest 0.2 % of the weights left out as in the published table; raw ESS with all "
-    "of them. 'χ₃ correction' is the published earlier correction of the centre's law. Mirror images and methyls with "
-    "exchanged hydrogens weigh nothing; mirror images are also counted by themselves."
+    "of them. 'χ₃ correction' is the published earlier correction of the centre's law, on the flows of the row below. "
+    "Mirror images and methyls with exchanged hydrogens weigh nothing; mirror images are also counted by themselves."
 )
 
 

@@ -55,6 +55,12 @@ class Cell:
     after: "Cell | None" = None
     trains: bool = True
 
+    def __post_init__(self) -> None:
+        if self.after is not None and (self.tuning is not None or self.after.config.has_replicas):
+            raise ValueError(
+                "A cell that goes on from another is not tuned, and the other is trained seed by seed."
+            )
+
     def question(self) -> dict[str, Any]:
         """Return everything the answer depends on."""
         content = question(self.config, self.seeds, self.tuning)
@@ -72,6 +78,12 @@ class Cell:
         """Return where the flows of its seeds are, once they are trained one by one."""
         return [self.trained_in(out) / f"{number}" for number in range(len(self.seeds))]
 
+    def trained_steps(self) -> int:
+        """Return at which step its flows are trained."""
+        if self.after is not None and not self.trains:
+            return self.after.trained_steps()
+        return self.config.training.steps
+
     def steps(self) -> int:
         """Return how many gradient steps the cell takes, tuning included."""
         tuning = 0 if self.tuning is None else tuning_steps(self.config, self.tuning)
@@ -85,9 +97,16 @@ def stored_result(cell: Cell, out: Path) -> dict[str, Any] | None:
     return dict(content) if same_question(content.get("question"), cell.question()) else None
 
 
-def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
-    """Return the cell's result, from disk when it is finished, going on where it stopped otherwise."""
-    if (stored := stored_result(cell, out)) is not None:
+def run_cell(cell: Cell, out: Path, tell: Tell, *, again: bool = False) -> dict[str, Any]:
+    """Return the cell's result, from disk when it is finished, going on where it stopped otherwise.
+
+    Args:
+        cell: what to do.
+        out: folder of all cells.
+        tell: called with a line at a time.
+        again: train even where there is a result: its flows are wanted, and they are not there.
+    """
+    if not again and (stored := stored_result(cell, out)) is not None:
         return stored
     start = time.monotonic()
     config, tuning = cell.config, None
@@ -133,9 +152,9 @@ def _judged_anew(config: RunConfig) -> Model:
 
 
 def _evaluated(cell: Cell, model: Model, out: Path) -> dict[str, Any]:
-    """Return a seed's evaluation; a stopped cell does not judge its finished seeds again."""
+    """Return a seed's evaluation; a stopped cell does not judge again the seeds that it trained itself."""
     path = out / cell.key / f"evaluation-{model.config.seed}.json"
-    if not path.is_file():
+    if not (cell.trains and path.is_file()):
         tica, skipped = slow_coordinates(model.config)
         evidence = gather(model, tica=tica)
         content = judge(model, evidence, skipped=skipped).to_json()

@@ -85,16 +85,18 @@ class Experiment:
 
     def with_dynamics(self, folder: Path) -> Self:
         """Return the experiment with slow coordinates fitted on molecular dynamics, which all its cells must be of."""
-        rows = []
-        for planned in self.rows:
-            config = planned.cell.config
-            if not isinstance(config.target, MoleculeConfig):
-                raise UserError(f"--tica is for molecules; '{self.title}' has no slow coordinates.")
-            Dataset.open(folder, molecule_of(config.target))
-            data = config.data.model_copy(update={"dynamics": str(folder)})
-            cell = replace(planned.cell, config=config.model_copy(update={"data": data}))
-            rows.append(replace(planned, cell=cell))
-        return replace(self, rows=tuple(rows))
+        return replace(
+            self, rows=tuple(replace(row, cell=self._with_dynamics(row.cell, folder)) for row in self.rows)
+        )
+
+    def _with_dynamics(self, cell: Cell, folder: Path) -> Cell:
+        config = cell.config
+        if not isinstance(config.target, MoleculeConfig):
+            raise UserError(f"--tica is for molecules; '{self.title}' has no slow coordinates.")
+        Dataset.open(folder, molecule_of(config.target))
+        data = config.data.model_copy(update={"dynamics": str(folder)})
+        after = None if cell.after is None else self._with_dynamics(cell.after, folder)
+        return replace(cell, config=config.model_copy(update={"data": data}), after=after)
 
     def cells(self, patterns: Sequence[str] = ()) -> list[Cell]:
         """Return the cells in the order in which they start; those whose keys match a pattern, where some are given."""

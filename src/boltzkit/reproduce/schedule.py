@@ -9,6 +9,7 @@ from boltzkit.errors import UserError
 from boltzkit.method import RunConfig, TuneConfig
 from boltzkit.reproduce.cell import Cell, Tell, run_cell, stored_result
 from boltzkit.storage import read_json
+from boltzkit.training import checkpoints
 from boltzkit.workers import Item, WorkerOptions, open_workers, run_items
 
 __all__ = ["cell_item", "run_cell_of", "run_cells"]
@@ -30,38 +31,45 @@ def run_cells(
         UserError: a cell failed; the others have saved their state.
     """
     options = WorkerOptions(workers=workers) if isinstance(workers, int) else workers
-    missing = [cell for cell in cells if stored_result(cell, out) is None]
-    for wave in _waves(missing, out):
+    waiting = _with_starts([cell for cell in cells if stored_result(cell, out) is None], out)
+    for depth in sorted({_depth(cell) for cell in waiting}):
         with open_workers(options, tell, lasting=False) as there:
-            items = [cell_item(cell, out) for cell in wave]
+            # What has a result and waits all the same lacks its flows.
+            items = [
+                cell_item(cell, out, again=stored_result(cell, out) is not None)
+                for cell in waiting
+                if _depth(cell) == depth
+            ]
             run_items(there, items, lambda item, result: None, tell=tell, place=str(out))
     return [read_json(out / f"{cell.key}.json") for cell in cells]
 
 
-def _waves(missing: Sequence[Cell], out: Path) -> list[list[Cell]]:
-    """Return what can run at the same time, in order: flows that others begin with come before them."""
-    todo = {cell.key: cell for cell in missing}
-    for start in (start for cell in missing for start in _before(cell)):
-        if not all((path / "config.json").is_file() for path in start.flows(out)):
-            (out / f"{start.key}.json").unlink(missing_ok=True)  # its numbers came here without its flows
-        if stored_result(start, out) is None:
-            todo[start.key] = start
-    by_depth: dict[int, list[Cell]] = {}
-    for cell in todo.values():
-        by_depth.setdefault(len(_before(cell)), []).append(cell)
-    return [by_depth[depth] for depth in sorted(by_depth)]
+def _with_starts(missing: Sequence[Cell], out: Path) -> list[Cell]:
+    """Return these cells and those whose flows they begin with, as far as these are not there."""
+    waiting = {cell.key: cell for cell in missing}
+    for cell in missing:
+        start = cell.after
+        while start is not None and not _has_flows(start, out):
+            waiting[start.key] = start
+            start = start.after
+    return list(waiting.values())
 
 
-def _before(cell: Cell) -> list[Cell]:
-    """Return the cells that a cell needs, the nearest first."""
-    return [] if cell.after is None else [cell.after, *_before(cell.after)]
+def _has_flows(cell: Cell, out: Path) -> bool:
+    """Whether all seeds are trained to their end."""
+    last = [(found := checkpoints(path / "checkpoints")) and found[-1].name for path in cell.flows(out)]
+    return all(name == f"step-{cell.trained_steps():08d}" for name in last)
 
 
-def cell_item(cell: Cell, out: Path) -> Item:
+def _depth(cell: Cell) -> int:
+    """Return how many cells come before a cell."""
+    return 0 if cell.after is None else 1 + _depth(cell.after)
+
+
+def cell_item(cell: Cell, out: Path, *, again: bool = False) -> Item:
     """Return the work on one cell."""
-    return Item(
-        "cell", cell.label, f"{__name__}:run_cell_of", {"cell": _content(cell), "out": str(out.resolve())}
-    )
+    arguments = {"cell": _content(cell), "out": str(out.resolve()), "again": again}
+    return Item("cell", cell.label, f"{__name__}:run_cell_of", arguments)
 
 
 def _content(cell: Cell) -> dict[str, Any]:
@@ -91,7 +99,7 @@ def run_cell_of(arguments: Mapping[str, Any], tell: Tell) -> None:
     cell, out = _cell(arguments["cell"]), Path(arguments["out"])
     try:
         with sole_writer(out / cell.key):
-            run_cell(cell, out, tell)
+            run_cell(cell, out, tell, again=arguments["again"])
     except UserError as error:
         tell(f"failed: {error}")
         raise UserError(f"The cell '{cell.label}' failed (exit code 2); see above.") from error

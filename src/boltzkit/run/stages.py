@@ -10,7 +10,7 @@ from boltzkit.data import About, Dataset, DatasetWriter, Labeller, assign
 from boltzkit.data.lock import sole_writer
 from boltzkit.ensemble import Ensemble, draw_into, forget_chunks
 from boltzkit.method import Model, RunConfig, fit, seconds_per_step
-from boltzkit.molecule import Molecule
+from boltzkit.molecule import SMILES, Molecule
 from boltzkit.run.folder import AnswerFolder
 from boltzkit.run.plan import (
     Plan,
@@ -171,9 +171,9 @@ def _training(
     tell: Tell,
 ) -> RunConfig:
     """Return the training with as many steps as fit into what is left of the time, and say what it will cost."""
-    # A file may change or vanish: the flow is trained for the molecule that was kept.
-    typed = Path(request.molecule).exists()
-    name = str(folder.molecule.resolve()) if typed else request.molecule
+    # A file may change or vanish, and SMILES need RDKit: the flow is trained for the molecule that was kept.
+    kept = request.molecule.startswith(SMILES) or Path(request.molecule).exists()
+    name = str(folder.molecule.resolve()) if kept else request.molecule
     place = None if data is None else str(data.folder)
     weighted = False
     if plan.method == "biased" and data is not None:

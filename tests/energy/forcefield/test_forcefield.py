@@ -178,6 +178,16 @@ def test_what_torch_does_not_know_is_named_and_openmm_offered(
         ForceField(system)
 
 
+def test_points_beyond_a_group_are_refused() -> None:
+    system, force = openmm.System(), openmm.CustomCompoundBondForce(2, "distance(p1,p3)")
+    system.addParticle(1.0)
+    system.addParticle(1.0)
+    force.addBond((0, 1), [])
+    system.addForce(force)
+    with pytest.raises(UserError, match="speaks of p3, but has 2 particles"):
+        ForceField(system)
+
+
 PERIODIC: dict[str, Callable[[], Any]] = {
     "HarmonicBondForce": openmm.HarmonicBondForce,
     "HarmonicAngleForce": openmm.HarmonicAngleForce,

@@ -163,10 +163,13 @@ def custom_compound() -> Pair:
     coupled.addPerBondParameter("r0")
     coupled.addGlobalParameter("scale", 3.0)
     coupled.addTabulatedFunction("bump", openmm.Continuous1DFunction([0.0, 1.0, 4.0, 1.0, 0.0], 0.0, 3.0))
-    placed = openmm.CustomCompoundBondForce(2, "5*(x1-x2)^2 + y1*z2 + 2")
+    placed = openmm.CustomCompoundBondForce(2, "5*(x1-x2)^2 + y1*z2 + 2 + distance_1_2*distance(p2,p1)")
+    placed.addPerBondParameter("x1")  # hidden by the coordinate
+    placed.addGlobalParameter("y1", 17.0)
+    placed.addGlobalParameter("distance_1_2", 4.0)
     for i in range(n - 3):
         coupled.addBond((i, i + 1, i + 2, i + 3), [40.0 + i, 0.2 + 0.01 * i])
-        placed.addBond((i + 2, i), [])
+        placed.addBond((i + 2, i), [9.0])
     constant = openmm.CustomCompoundBondForce(2, "2.5")
     constant.addBond((0, 1), [])
     for force in (coupled, placed, constant):

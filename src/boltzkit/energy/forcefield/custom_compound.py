@@ -10,19 +10,25 @@ from boltzkit.energy.forcefield.bonded import angle, torsion
 from boltzkit.energy.forcefield.custom import CustomTerm, Parameters
 from boltzkit.energy.forcefield.formula import Formula
 from boltzkit.energy.forcefield.term import Geometry, difference_matrix
+from boltzkit.errors import UserError
 
 __all__ = ["CustomCompound", "flattened"]
 
 _ARITY = {"distance": 2, "angle": 3, "dihedral": 4}
 _MEASURE = re.compile(r"\b(distance|angle|dihedral)\s*\(([^()]*)\)")
+_SEPARATOR = "'"
+"""Stands in no name that an expression of OpenMM has."""
 _COORDINATE = re.compile(r"[xyz][1-9]\d*")
 
 
-def flattened(text: str) -> tuple[str, list[str]]:
+def flattened(text: str, n_points: int) -> tuple[str, list[str]]:
     """Return an expression with a variable for each distance, angle and dihedral, and these variables.
 
-    >>> flattened("k*(distance(p1, p2)-r0)*angle(p1,p2,p3)")
-    ('k*(distance_1_2-r0)*angle_1_2_3', ['distance_1_2', 'angle_1_2_3'])
+    >>> flattened("k*(distance(p1, p2)-r0)*angle(p1,p2,p3)", 3)
+    ("k*(distance'1'2-r0)*angle'1'2'3", ["distance'1'2", "angle'1'2'3"])
+
+    Raises:
+        UserError: it speaks of more points than there are.
     """
     found: dict[str, None] = {}
 
@@ -30,7 +36,9 @@ def flattened(text: str) -> tuple[str, list[str]]:
         kind, points = match[1], [point.strip() for point in match[2].split(",")]
         if len(points) != _ARITY[kind] or not all(re.fullmatch(r"p[1-9]\d*", point) for point in points):
             return match[0]  # the parser says what is wrong with it
-        variable = "_".join([kind, *(point[1:] for point in points)])
+        if beyond := [point for point in points if int(point[1:]) > n_points]:
+            raise UserError(f"The expression '{text}' speaks of {beyond[0]}, but has {n_points} particles.")
+        variable = _SEPARATOR.join([kind, *(point[1:] for point in points)])
         found[variable] = None
         return variable
 
@@ -52,13 +60,15 @@ class CustomCompound(CustomTerm):
     ) -> None:
         super().__init__(formula, parameters)
         self._groups, self._measures = len(groups), list[tuple[str, str, int]]()
-        for variable in sorted(formula.expression.variables - set(parameters)):
+        for variable in sorted(formula.expression.variables):
+            if variable in parameters:
+                continue
             if _COORDINATE.fullmatch(variable):
                 atoms = [group[int(variable[1:]) - 1] for group in groups]
                 self.constant(f"{variable}_0", torch.eye(n_atoms, dtype=torch.float64)[atoms])
                 self._measures.append((variable, variable[0], 1))
                 continue
-            kind, *points = variable.split("_")
+            kind, *points = variable.split(_SEPARATOR)
             places = [int(point) - 1 for point in points]
             # An angle is that between the vectors from its apex; the others are of successive vectors.
             steps = [(1, 0), (1, 2)] if kind == "angle" else [(i, i + 1) for i in range(len(places) - 1)]

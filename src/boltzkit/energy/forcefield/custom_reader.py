@@ -57,11 +57,15 @@ def _compound(force: openmm.CustomCompoundBondForce, n_atoms: int) -> list[Term]
     rows = [force.getBondParameters(i) for i in range(force.getNumBonds())]
     if not rows:
         return []
-    text, measures = flattened(force.getEnergyFunction())
-    points = range(1, force.getNumParticlesPerBond() + 1)
-    known = [*measures, *names, *(f"{axis}{point}" for axis in "xyz" for point in points)]
-    formula = Formula(text, global_parameters(force), tabulated_functions(force), known)
-    parameters = {name: [row[1][i] for row in rows] for i, name in enumerate(names)}
+    n_points = force.getNumParticlesPerBond()
+    text, measures = flattened(force.getEnergyFunction(), n_points)
+    coordinates = [f"{axis}{point}" for axis in "xyz" for point in range(1, n_points + 1)]
+    # A coordinate hides parameters of its name, as in OpenMM.
+    constants = {name: value for name, value in global_parameters(force).items() if name not in coordinates}
+    formula = Formula(text, constants, tabulated_functions(force), [*measures, *names, *coordinates])
+    parameters = {
+        name: [row[1][i] for row in rows] for i, name in enumerate(names) if name not in coordinates
+    }
     return [CustomCompound(formula, [tuple(row[0]) for row in rows], parameters, n_atoms)]
 
 
