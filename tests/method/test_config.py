@@ -149,7 +149,7 @@ def test_what_can_work_is_accepted(assignments, tiny):
     "assignment", ["training.learning_rate=0.5", "flow.layers=3", "objective.dispersion=l1"]
 )
 def test_runs_that_differ_in_more_than_weights_and_seed_do_not_train_side_by_side(assignment, tiny, tmp_path):
-    with pytest.raises(UserError, match="differ in seed and loss weights only"):
+    with pytest.raises(UserError, match="differ in seed, start and loss weights only"):
         fit_side_by_side([tiny(), tiny(assignment)], tmp_path / "a")
     assert not (tmp_path / "a").exists()
 
