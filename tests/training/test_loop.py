@@ -180,7 +180,7 @@ def test_side_by_side_equals_one_by_one(variant, tiny_run, is_determined, tmp_pa
 
 
 def test_side_by_side_refuses_what_cannot_share_a_step(tiny_run):
-    with pytest.raises(UserError, match="seed and loss weights only"):
+    with pytest.raises(UserError, match="seed, start and loss weights only"):
         fit_side_by_side([tiny_run(0), tiny_run(1, batch=8)])
 
 
