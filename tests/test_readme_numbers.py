@@ -1,6 +1,7 @@
 """Numbers of the README: those of the committed results, rounded."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -50,3 +51,8 @@ def test_the_numbers_of_the_molecule_are_those_of_the_results():
     unbiased = [ess("aldp-unbiased", "100000", method) for method in ("fwd KL", "fwd KL + LDR-L2")]
     assert f"LDR takes the ESS from {unbiased[0]} to {unbiased[1]} %" in README
     assert f"{ess('aldp-variational', '1000000', 'CMT + LDR-L2')} % in" in README
+
+
+def test_the_number_of_aspirin_is_that_of_its_run():
+    summary = json.loads((ROOT / "results/run/aspirin/summary.json").read_text())
+    assert f"ESS {100 * summary['ess_raw']:.1f} %" in README
