@@ -65,6 +65,8 @@ RUN = {
         "boltzkit label run3.xtc --topology my.pdb --out data/my --split test": OBC1,
         "boltzkit train unbiased --set target.molecule=my.pdb --set data.path=data/my --out runs/my-flow": TINY,
         "boltzkit evaluate runs/my-flow": "--samples 500",
+        "boltzkit train unbiased --set target.molecule=my.pdb --set data.path=data/my --set star"
+        "t=runs/my-flow --out runs/my-longer": TINY,
     },
     "quickstart.md": {
         "boltzkit train gmm --out runs/plain --set training.steps=3000": SMALL,

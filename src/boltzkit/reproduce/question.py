@@ -35,13 +35,9 @@ def same_question(stored: Mapping[str, Any] | None, asked: Mapping[str, Any]) ->
     """Tell whether two questions are the same; settings that a stored one does not know have their default."""
     if stored is None or stored.get("seeds") != asked["seeds"]:
         return False
-    before, asked_before = stored.get("after"), asked.get("after")
-    if asked_before is None or before is None:
-        same_start = asked_before is before
-    else:
-        same_start = same_question(before, asked_before)
+    before = asked.get("after")
     return (
-        same_start
+        (stored.get("after") is None if before is None else same_question(stored.get("after"), before))
         and stored.get("trains", True) == asked.get("trains", True)
         and _is_same(RunConfig, asked["config"], stored.get("config"))
         and _is_same(TuneConfig, asked["tuning"], stored.get("tuning"))
