@@ -90,7 +90,8 @@ def test_a_file_of_ones_own_and_its_trajectories(small_answers, tmp_path):
 
 
 def test_a_budget_of_evaluations_is_kept(small_answers, monkeypatch, tmp_path):
-    monkeypatch.setattr(plan, "_FEWEST_STEPS", 60)
+    for name in ("_FEWEST_STEPS", "_MOST_STEPS"):
+        monkeypatch.setattr(plan, name, 60)
     request = Request(molecule=ALANINE, minutes=0.001, evaluations=3_001, effective=300)
     found = answer(request, AnswerFolder(tmp_path), lambda text: None)
     assert found.found.plan.method == "cmt"
