@@ -1,5 +1,6 @@
 """Tables of Cartesian flows: rows of equal time, and a smoke run of the dearest of them."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from boltzkit.method import Model, RunConfig, load
 from boltzkit.method.fit import check_config
 from boltzkit.molecule import read_molecule
 from boltzkit.reproduce import EXPERIMENTS, cartesian
+from boltzkit.reproduce.budget import estimate
 from boltzkit.reproduce.cartesian import CARTESIAN_STUDIES, plan_cartesian
 from boltzkit.reproduce.cell import stored_result
 from boltzkit.reproduce.published import CARTESIAN
@@ -70,6 +72,8 @@ def test_path_gradients_with_dispersion_run_from_the_common_start(tmp_path):
     study = CARTESIAN_STUDIES["acetamide-cartesian"]
     rows = plan_cartesian(study, "smoke", tmp_path / "data", "cpu", tmp_path).rows
     start, cell, out = rows[0].cell, rows[-1].cell, tmp_path / "cells"
+    told = re.search(r"steps of (\d+) ms, (\d+) ms and", estimate([row.cell for row in rows], 1))
+    assert told is not None  # steps of path gradients are timed by themselves
     (result,) = run_cells([cell], out, 1, lambda text: None)
     assert [run["seed"] for run in result["runs"]] == [0, 1]
     assert result["runs"][0]["mirror_images"] == 0  # acetamide has no stereocentre

@@ -13,7 +13,7 @@ import torch
 from boltzkit.cli import main
 from boltzkit.data import Dataset
 from boltzkit.errors import UserError
-from boltzkit.method import RunConfig, evaluate, fit, load
+from boltzkit.method import Model, RunConfig, evaluate, fit, load
 from boltzkit.method.fit import check_config
 from boltzkit.reproduce import run_experiment
 from boltzkit.reproduce.cell import run_cell, stored_result
@@ -53,7 +53,11 @@ def test_every_scale_plans_valid_runs(name, data):
     for scale_name, scale in study.scales.items():
         # No dataset of millions here: the plan alone is looked at.
         rows = _planned(study, scale_name)
-        assert len({row.cell.key for row in rows}) == len(rows) == len(scale.sizes) * len(study.methods)
+        started = scale.start_steps > 0
+        per_size = len(study.methods) + started
+        assert len({row.cell.key for row in rows}) == len(rows) == len(scale.sizes) * per_size
+        for row in rows[1:] if started else rows:
+            assert row.cell.after == (rows[0].cell if started else None)
         for row in rows:
             config = row.cell.config
             check_config(config)
@@ -203,6 +207,24 @@ def test_a_kept_model_cannot_be_trained_on(finished):
     with pytest.raises(UserError, match="make data with boltzkit simulate"):
         fit(config, folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_rows_that_go_on_from_a_common_start(data, tmp_path):
+    whole = STUDIES["hexa-lambda"]
+    methods = {key: whole.methods[key] for key in ("forward-kl", "ldr-l1-0.5", "ldr-l1-2")}
+    experiment = plan(replace(whole, molecule=NAME, methods=methods), "smoke", data, "cpu")
+    told = []
+    run_experiment(experiment, tmp_path, 1, told.append)
+    start, first, *_ = [row.cell for row in experiment.rows]
+    began, before = (load(cell.flows(tmp_path / "cells")[1]) for cell in (first, start))
+    assert began.config.start == str(start.flows(tmp_path / "cells")[1])
+    weights = Model.untrained(began.config).flow.state_dict()
+    assert all(torch.equal(v, before.flow.state_dict()[k]) for k, v in weights.items())
+    assert not all(torch.equal(v, began.flow.state_dict()[k]) for k, v in weights.items())  # and trains on
+    page = (tmp_path / "table.md").read_text()
+    assert "common start" in page
+    assert "nothing is tuned" in page
+    assert (tmp_path / "data_weight.png").is_file()
 
 
 def test_too_small_a_dataset_is_refused(data, study):

@@ -43,7 +43,8 @@ def makespan(loads: Sequence[float], workers: int) -> float:
 
 
 def _kind(config: RunConfig) -> str:
-    return f"{config.target.model_dump_json()} {config.flow.model_dump_json()} {config.training.batch}"
+    parts = (config.target.model_dump_json(), config.flow.model_dump_json(), config.training.batch)
+    return f"{parts} {config.objective.data}"
 
 
 def _kinds(cells: Sequence[Cell]) -> dict[str, RunConfig]:

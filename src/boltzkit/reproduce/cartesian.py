@@ -12,13 +12,12 @@ from boltzkit.reproduce.experiment import Experiment, Planned
 from boltzkit.reproduce.figures import by_method
 from boltzkit.reproduce.published import CARTESIAN
 from boltzkit.reproduce.report import gain
-from boltzkit.reproduce.study import COLUMNS, checked_samples
+from boltzkit.reproduce.study import COLUMNS, START, checked_samples
 from boltzkit.reproduce.table import Column, Row
 from boltzkit.reproduce.training_figures import ramachandran, validation_curves
 
 __all__ = ["CARTESIAN_STUDIES", "CartesianScale", "CartesianStudy", "plan_cartesian"]
 
-_START = "fwd KL, common start"
 _COLUMNS = (
     *(column for column in COLUMNS if not column.key.startswith("tica")),
     Column("mirror", "mirror images / % ↓", 2, scale=100, path="mirror_images"),
@@ -114,7 +113,7 @@ def plan_cartesian(
     scale = study.scales[scale_name]
     path = checked_samples(study.molecule, data, scale.samples, scale.evaluation.test_samples)
     start = _start(study, scale, path, device) if scale.start_steps else None
-    rows = [] if start is None else [Planned(str(scale.samples), _START, start)]
+    rows = [] if start is None else [Planned(str(scale.samples), START, start)]
     for key, row in _METHODS.items():
         paper = CARTESIAN.get(key, {}) if study.published and scale_name == "paper" else {}
         cell = _cell(study, scale, key, path, device, start)
@@ -160,7 +159,7 @@ def _start(study: CartesianStudy, scale: CartesianScale, path: Path, device: str
     """Return the training that all rows go on from."""
     longer = replace(scale, steps=scale.start_steps, rates=(scale.start_rate,))
     config = _config(study, longer, _METHODS["forward-kl"], path).model_copy(update={"device": device})
-    return Cell(f"{scale.samples}-start", f"{scale.samples} {_START}", config, scale.seeds, tuning=None)
+    return Cell(f"{scale.samples}-start", f"{scale.samples} {START}", config, scale.seeds, tuning=None)
 
 
 def _config(study: CartesianStudy, scale: CartesianScale, row: _Row, path: Path) -> RunConfig:

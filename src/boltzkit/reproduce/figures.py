@@ -10,10 +10,13 @@ from matplotlib.figure import Figure
 from boltzkit.method.dispersion_name import dispersion_label
 from boltzkit.report import Series, draw_by_size
 from boltzkit.reproduce.experiment import Drawing, Found, Picture
+from boltzkit.reproduce.study import START
 from boltzkit.reproduce.table import Column, Row
 
 __all__ = ["Colour", "by_data_weight", "by_method", "by_size", "colours"]
 
+_LEVELS = ("--", ":")
+"""Rows without dispersion: the forward KL alone, and where there is one, the start of all rows."""
 _PLAIN = 10
 """Colours that matplotlib tells apart by name."""
 
@@ -91,7 +94,7 @@ def by_data_weight(columns: Sequence[Column], keys: Sequence[str]) -> Drawing:
         for ax, column in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
             _draw_weights(ax, found, column)
         caption = (
-            "Sensitivity to λ_data. Level: forward KL alone. "
+            "Sensitivity to λ_data. Levels: forward KL alone. "
             "Error bars and band: standard deviation over seeds."
         )
         return Picture("data_weight.png", figure, caption)
@@ -137,11 +140,13 @@ def _draw_weights(ax: Axes, found: Sequence[Found], column: Column) -> None:
     known = [one for one in found if column.key in one.row.values]
     for kind in dict.fromkeys(map(_kind, known)):
         members = [one for one in known if _kind(one) == kind]
+        members.sort(key=lambda one: one.row.label == START)
         values = [[column.scale * v for v in one.row.values[column.key]] for one in members]
         if kind == "none":
-            mean, spread = statistics.fmean(values[0]), _spread(values[0])
-            ax.axhline(mean, color="0.3", ls="--", label="fwd KL")
-            ax.axhspan(mean - spread, mean + spread, color="0.3", alpha=0.15, lw=0)
+            for one, value, dashes in zip(members, values, _LEVELS, strict=False):
+                mean, spread = statistics.fmean(value), _spread(value)
+                ax.axhline(mean, color="0.3", ls=dashes, label=one.row.label)
+                ax.axhspan(mean - spread, mean + spread, color="0.3", alpha=0.15, lw=0)
             continue
         weights = [one.planned.cell.config.objective.data_weight for one in members]
         means, spreads = [statistics.fmean(v) for v in values], [_spread(v) for v in values]

@@ -1,7 +1,7 @@
 """Studies on molecules: methods times data sizes, as cells with their tuning."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from boltzkit.reproduce.table import Column, Row
 __all__ = [
     "COLUMNS",
     "EXPLANATION",
+    "START",
     "UNREAD",
     "Length",
     "Method",
@@ -60,6 +61,9 @@ EXPLANATION = (
     "samples chance alone gives a floor, which the stored evaluations tell. E-W₂: of the reweighted energies, in k_BT."
 )
 
+_FROM_START = " All rows of a seed go on from the same flow, trained by the forward KL; nothing is tuned."
+START = "fwd KL, common start"
+"""The row whose flows others go on from."""
 
 UNREAD = Path("dataset")
 """Stands for a dataset where an experiment is planned to be read about and not to be run: nothing is opened."""
@@ -109,6 +113,8 @@ class Scale:
         evaluation: model and test samples.
         validation: samples for curves and tuning.
         overrides: further settings of training.
+        start_steps: gradient steps of the forward KL that all rows of a seed and size begin with; none are tuned then.
+        start_rate: learning rate of these.
     """
 
     sizes: Mapping[int, Length]
@@ -119,6 +125,8 @@ class Scale:
     evaluation: EvaluationConfig
     validation: int
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    start_steps: int = 0
+    start_rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,12 @@ def plan(study: Study, scale_name: str, data: Path | None, device: str) -> Exper
     """Return the experiment of a study at a scale on a dataset, which must hold enough samples."""
     scale = study.scales[scale_name]
     path = checked_dataset(study.molecule, scale, data)
-    rows = [_planned(study, scale, size, key, path, device) for size in scale.sizes for key in study.methods]
+    rows: list[Planned] = []
+    for size in scale.sizes:
+        start = _start(study, scale, size, path, device) if scale.start_steps else None
+        if start is not None:
+            rows.append(Planned(str(size), START, start))
+        rows += [_planned(study, scale, size, key, path, device, start) for key in study.methods]
     elsewhere = tuple(
         Row(str(size), study.methods[key].label, {}, numbers)
         for size, by_method in study.published.items()
@@ -165,7 +178,7 @@ def plan(study: Study, scale_name: str, data: Path | None, device: str) -> Exper
         COLUMNS,
         "samples",
         tuple(rows),
-        EXPLANATION,
+        EXPLANATION + (_FROM_START if scale.start_steps else ""),
         study.summary,
         study.drawings,
         elsewhere,
@@ -173,11 +186,22 @@ def plan(study: Study, scale_name: str, data: Path | None, device: str) -> Exper
     )
 
 
-def _planned(study: Study, scale: Scale, size: int, key: str, path: Path, device: str) -> Planned:
+def _start(study: Study, scale: Scale, size: int, path: Path, device: str) -> Cell:
+    """Return the training that all rows of a size go on from."""
+    longer = replace(scale, sizes={size: Length(scale.start_steps, (), rates=(scale.start_rate,))})
+    config = run_of(study.molecule, longer, size, Method(START), path).model_copy(update={"device": device})
+    return Cell(f"{size}-start", f"{size} {START}", config, scale.seeds, tuning=None)
+
+
+def _planned(
+    study: Study, scale: Scale, size: int, key: str, path: Path, device: str, start: Cell | None
+) -> Planned:
     method, length = study.methods[key], scale.sizes[size]
     config = run_of(study.molecule, scale, size, method, path).model_copy(update={"device": device})
     tuning = tuning_of(scale, length, method) if study.tuned and length.rungs else None
-    cell = Cell(f"{size}-{key}", f"{size} {method.label}", config, scale.seeds, tuning, study.keep)
+    cell = Cell(
+        f"{size}-{key}", f"{size} {method.label}", config, scale.seeds, tuning, study.keep, after=start
+    )
     return Planned(str(size), method.label, cell, study.published.get(size, {}).get(key, {}))
 
 
