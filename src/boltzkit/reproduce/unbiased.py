@@ -102,14 +102,15 @@ def _ablation(length: Length, size: int = 100_000) -> Scale:
     return replace(_laptop({size: length}, seeds=(10,)), batch=256, weights=(0.7,), evaluation=judged)
 
 
-def _near_the_end(size: int = 50_000) -> Scale:
+def _near_the_end(size: int = 25_000) -> Scale:
     """Return the laptop scale of an ablation on the hexapeptide, where the way to a fair flow takes longest.
 
     All rows go on from one flow, so that what their objectives do with a density that is nearly right can be seen.
     """
-    length = Length(400, (), rates=(3.2e-4,))
-    judged = EvaluationConfig(samples=200_000, test_samples=20_000)
-    return replace(_ablation(length, size), batch=512, evaluation=judged, start_steps=4_000, start_rate=1e-3)
+    length = Length(300, (), rates=(3.2e-4,))
+    judged = EvaluationConfig(samples=100_000, test_samples=8_000)
+    scale = replace(_ablation(length, size), batch=512, evaluation=judged)
+    return replace(scale, validation=5_000, start_steps=2_000, start_rate=1e-3)
 
 
 def _paper(*sizes: int) -> Scale:
