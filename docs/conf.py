@@ -16,16 +16,17 @@ copyright = "2026, boltzkit developers"
 release = version = metadata.version("boltzkit")
 
 extensions = [
+    "formulas",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "boltzkit"
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
