@@ -13,6 +13,7 @@ from boltzkit.method.dispersion_name import DispersionName, dispersion_called
 from boltzkit.method.fab.config import FabConfig
 from boltzkit.method.system import FlowChoice, TargetChoice
 from boltzkit.objective import (
+    DataTerm,
     ForwardKL,
     LogDispersion,
     PathGradientForwardKL,
@@ -67,9 +68,13 @@ class ObjectiveConfig(Config):
     centre: Literal["mean", "learned"] = "mean"
     """Centre of the dispersion: the batch mean, or a learned scalar."""
 
-    def data_term(self) -> ForwardKL | PathGradientForwardKL | ReverseKL | None:
+    def data_term(self) -> DataTerm | None:
         """Return the data term, None where there is none."""
-        terms = {"forward_kl": ForwardKL, "path_gradient": PathGradientForwardKL, "reverse_kl": ReverseKL}
+        terms: dict[str, type[DataTerm]] = {
+            "forward_kl": ForwardKL,
+            "path_gradient": PathGradientForwardKL,
+            "reverse_kl": ReverseKL,
+        }
         return terms[self.data]() if self.data in terms else None
 
     def dispersion_term(self) -> LogDispersion | None:

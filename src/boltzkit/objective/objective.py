@@ -16,9 +16,10 @@ from boltzkit.objective.mean import Total, global_order, global_total
 from boltzkit.objective.path_gradient import PathGradientForwardKL
 from boltzkit.objective.reverse_kl import ReverseKL
 
-__all__ = ["Loss", "Objective", "warm_up"]
+__all__ = ["DataTerm", "Loss", "Objective", "warm_up"]
 
 DataTerm = ForwardKL | PathGradientForwardKL | ReverseKL
+"""All data terms."""
 
 
 @dataclass(frozen=True)
