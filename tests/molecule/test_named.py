@@ -18,7 +18,7 @@ SIZES = {
     "alanine-tetrapeptide": (42, 0, 3),
     "alanine-hexapeptide": (62, 32, 5),
 }
-"""Atoms, constraints and stereocentres."""
+"""Atoms, constraints and handed centres, as `handed_centres` counts them."""
 
 
 @pytest.mark.parametrize("name", MOLECULES)
