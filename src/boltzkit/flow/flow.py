@@ -69,7 +69,8 @@ class Flow(nn.Module):
             z = self.base.sample((*self.replicas, n), generator)
         else:
             z = torch.stack([self.base.sample((n,), own) for own in generator])
-        return z.to(next(self.parameters()))
+        parameter = next(self.parameters(), None)
+        return z if parameter is None else z.to(parameter)
 
     def from_latent(self, z: Tensor) -> Samples:
         """Carry latents to samples, with the density that their weights are to be made of."""
