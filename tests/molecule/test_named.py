@@ -35,6 +35,8 @@ def test_names_are_found_however_they_are_spelled() -> None:
     assert all(getattr(named, key.replace("-", "_")) is build for key, build in MOLECULES.items())
     with pytest.raises(UserError, match="Did you mean 'alanine-dipeptide'"):
         find_molecule("alanine-dipeptid")
+    with pytest.raises(UserError, match="sequences in capitals such as ACE-VAL-NME"):
+        find_molecule("ace-val-nme")
 
 
 def distorted(molecule: Molecule, size: float, n: int = 20) -> list[torch.Tensor]:

@@ -54,5 +54,8 @@ def find_molecule(name: str) -> Molecule:
     """Return the molecule of a name, spelled with dashes or underscores."""
     key = name.strip().lower().replace("_", "-")
     if key not in MOLECULES:
-        raise UserError(f"There is no molecule '{name}'." + did_you_mean(key, MOLECULES))
+        raise UserError(
+            f"There is no molecule '{name}'.{did_you_mean(key, MOLECULES)} Others are sequences in capitals such as "
+            "ACE-VAL-NME, SMILES such as smiles:CCO, or files."
+        )
     return MOLECULES[key]()
