@@ -148,7 +148,7 @@ def _steps_done(config: "RunConfig", out: Path) -> int | None:
 def _data(config: "RunConfig") -> str:
     if buffered := config.annealing or config.fab:
         return f"{buffered.evaluations:,} evaluations of the energy of {config.target.name}"
-    if config.objective.data == "reverse_kl":
+    if config.objective.own_samples:
         return f"the energy of {config.target.name}"
     if config.data.path is not None:
         return f"up to {config.data.samples:,} samples of {config.data.path}"

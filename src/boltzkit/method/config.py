@@ -68,6 +68,18 @@ class ObjectiveConfig(Config):
     centre: Literal["mean", "learned"] = "mean"
     """Centre of the dispersion: the batch mean, or a learned scalar."""
 
+    @property
+    def own_samples(self) -> bool:
+        """Whether the data term learns from samples of the flow instead of data."""
+        term = self.data_term()
+        return term is not None and term.own_samples
+
+    @property
+    def energy_gradients(self) -> bool:
+        """Whether the data term takes the gradients of energies too."""
+        term = self.data_term()
+        return term is not None and term.energy_gradients
+
     def data_term(self) -> DataTerm | None:
         """Return the data term, None where there is none."""
         terms: dict[str, type[DataTerm]] = {

@@ -13,7 +13,7 @@ from boltzkit.method.annealing.alarm import alarms
 from boltzkit.method.annealing.harmonic import HarmonicStart, coordinates_of
 from boltzkit.method.annealing.pretraining import harmonic_pretraining, tempered_pretraining
 from boltzkit.method.augmented_batches import AugmentedBatches
-from boltzkit.method.config import RunConfig
+from boltzkit.method.config import ObjectiveConfig, RunConfig
 from boltzkit.method.dispersion_name import dispersion_label
 from boltzkit.method.model import Model, begin_with, build_flow, load, models_of
 from boltzkit.method.refinement import Refinement, Tell, proposal_run
@@ -197,7 +197,7 @@ def _one_by_one(configs: Sequence[RunConfig], out: Path | None, watch: Watch | N
 def check_config(config: RunConfig) -> None:
     """Refuse combinations that cannot work, in one sentence each."""
     is_density = not isinstance(config.flow, RealNVPConfig) or config.flow.statistics == "running"
-    if config.objective.data == "path_gradient" and not is_density:
+    if config.objective.energy_gradients and not is_density:
         raise UserError(
             "Path gradients need a RealNVP that is a density while training: set flow.statistics=running."
         )
@@ -237,7 +237,7 @@ def build_problem(
     batches = batch_source(configs, flow, target, batched=batched, importance=importance)
     reference = reference_source(first)
     if isinstance(flow, AugmentedFlow):
-        if kind.data != "reverse_kl":  # samples of the flow itself stand where it puts them
+        if not kind.own_samples:  # those of the flow itself stand where it puts them
             batches = AugmentedBatches(batches, flow.augmentation, first.seed, "augmentation")
         if reference is not None:
             reference = AugmentedBatches(reference, flow.augmentation, first.seed, "of the reference")
@@ -268,8 +268,13 @@ def _check_start(config: RunConfig) -> None:
         )
 
 
+def _takes_weighted(objective: ObjectiveConfig) -> bool:
+    """Whether an objective can learn from samples that stand for others by their weights."""
+    return not (objective.own_samples or objective.energy_gradients)
+
+
 def _check_biased(config: RunConfig) -> None:
-    if config.data.weighted and config.objective.data == "path_gradient":
+    if config.data.weighted and config.objective.energy_gradients:
         raise UserError("Path gradients take samples as they are: set data.weighted=false.")
     if (config.data.weighted or config.data.biased) and not isinstance(config.target, MoleculeConfig):
         raise UserError("data.biased and data.weighted are for molecules: set both to false.")
@@ -279,7 +284,7 @@ def _check_biased(config: RunConfig) -> None:
         raise UserError("importance and reference are for molecules: set target.molecule, or both to null.")
     if config.learns_from_buffers:
         raise UserError("A run learns from buffers or from biased data: set annealing and fab to null.")
-    if config.importance is not None and config.objective.data not in ("forward_kl", "none"):
+    if config.importance is not None and not _takes_weighted(config.objective):
         raise UserError(
             f"Importance samples are learned by the forward KL, not {config.objective.data}: set objective.data."
         )
@@ -298,7 +303,7 @@ def _check_buffers(config: RunConfig) -> None:
             "annealing.descent follows a harmonic start: set annealing.start=harmonic and annealing.pretraining, or "
             "annealing.descent=0."
         )
-    if config.objective.data not in ("forward_kl", "none"):
+    if not _takes_weighted(config.objective):
         raise UserError(
             f"Buffers are learned by the forward KL, not {config.objective.data}: set objective.data."
         )

@@ -52,7 +52,7 @@ def batch_source(
         return AnnealedBatches(flow, target, first.annealing, size, first.training.steps, first.seed)
     if first.fab is not None:
         return ReplayBatches(flow, target, first.fab, size, first.seed)
-    if first.objective.data == "reverse_kl":
+    if first.objective.own_samples:
         return _ModelBatches(flow, target, size, seeds)
     if _is_large(first):
         assert isinstance(first.target, MoleculeConfig)
@@ -62,7 +62,7 @@ def batch_source(
             size,
             seeds,
             first.target.temperature,
-            gradients=first.objective.data == "path_gradient",
+            gradients=first.objective.energy_gradients,
             biased=first.data.biased,
             device=first.device,
         )
@@ -90,7 +90,7 @@ def reference_source(config: RunConfig) -> Callable[[int], Batch] | None:
 
 def training_data(config: RunConfig, target: Target) -> LabelledData:
     """Return a run's training samples with their labels: drawn from the target, or read from its file."""
-    gradients = config.objective.data == "path_gradient"
+    gradients = config.objective.energy_gradients
     if isinstance(config.target, MoleculeConfig):
         split = _dataset(config).split("train")
         temperature, n = config.target.temperature, min(config.data.samples, len(split))

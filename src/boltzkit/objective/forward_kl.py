@@ -1,6 +1,7 @@
 """Forward KL: maximum likelihood on samples of the target."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ class ForwardKL:
     loop counts them. A NaN log_prob is a failure and makes the loss NaN.
     """
 
+    own_samples: ClassVar[bool] = False
+    energy_gradients: ClassVar[bool] = False
     total: Total = local_total
 
     def __call__(self, log_prob: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -19,7 +19,8 @@ from boltzkit.objective.reverse_kl import ReverseKL
 __all__ = ["DataTerm", "Loss", "Objective", "warm_up"]
 
 DataTerm = ForwardKL | PathGradientForwardKL | ReverseKL
-"""All data terms."""
+"""All data terms. What they learn from, each says itself: samples of the flow (`own_samples`) or data, and whether with
+the gradients of their energies (`energy_gradients`)."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -35,6 +36,8 @@ class PathGradientForwardKL:
     coordinates do, the gradient is turned into the flow's frame. This takes an energy that does not depend on it.
     """
 
+    own_samples: ClassVar[bool] = False
+    energy_gradients: ClassVar[bool] = True
     total: Total = local_total
 
     def __call__(

@@ -1,6 +1,7 @@
 """Reverse KL: energies of the model's own samples."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ class ReverseKL:
         order: how to rank energies over the batch.
     """
 
+    own_samples: ClassVar[bool] = True
+    energy_gradients: ClassVar[bool] = False
     drop_highest: int = 0
     total: Total = local_total
     order: Order = local_order
