@@ -37,6 +37,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 autosummary_generate = True
 autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # The summation of an objective is a field that holds a function, which autodoc takes for a method.

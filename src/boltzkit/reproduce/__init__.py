@@ -66,4 +66,7 @@ EXPERIMENTS: dict[str, Entry] = {
     ),
     "aldp-biased": Entry("Alanine dipeptide from biased data", tuple(BIASED_SCALES), biased_experiment),
 }
-"""Experiments by name."""
+"""Experiments by name.
+
+:meta hide-value:
+"""

@@ -81,8 +81,9 @@ def _cell(molecule: str, scale: VariationalScale, budget: int, key: str, path: P
     if scale.rates:
         weights = (config.objective.data_weight,)
         tuning = TuneConfig(learning_rates=scale.rates, data_weights=weights, seeds=(1_001,))
-    seeds = scale.seeds[:1] if key in scale.single else scale.seeds
-    return Cell(f"{budget}-{key}", f"{budget} {row.label}", config, seeds, tuning, keep=True)
+    name = f"{budget}-{key}"
+    seeds = scale.seeds[:1] if key in scale.single or name in scale.single else scale.seeds
+    return Cell(name, f"{budget} {row.label}", config, seeds, tuning, keep=True)
 
 
 def _fits(change: str, config: RunConfig) -> bool:

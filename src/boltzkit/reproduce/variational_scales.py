@@ -34,7 +34,7 @@ class VariationalScale:
         changes: settings of all rows.
         by_row: further settings by budget and row, before those that make the row what it is.
         rates: learning rates to choose from by validation data; none takes the recipe's.
-        single: rows with the first seed alone.
+        single: rows with the first seed alone, by name, or by budget and name.
         brief: rows that are judged by a fifth of the samples.
         recipes: other recipes to take.
         path: what readers are told of the way that the rows go.
@@ -108,14 +108,13 @@ _SMOKE = VariationalScale(
 _ABLATIONS = (
     "cmt-ldr-l1",
     "only-ldr-l1",
-    "cmt-published",
     "cmt-published-ldr-l1",
     *(f"cmt-ldr-l2-{key}" for key in WITHOUT),
 )
 _DIPEPTIDE = VariationalScale(
     {
         100_000: ("cmt", "cmt-ldr-l2", *_ABLATIONS),
-        300_000: ("cmt", "cmt-ldr-l2"),
+        300_000: ("cmt", "cmt-ldr-l2", "cmt-published-ldr-l1"),
         1_000_000: ("cmt", "cmt-ldr-l2"),
         3_000_000: ("fab", "fab-ldr-l1"),
         4_000_000: ("ta-bg", "ta-bg-ldr-l1"),
@@ -125,7 +124,7 @@ _DIPEPTIDE = VariationalScale(
     by_row=_laptop_steps,
     path=_OURS,
     brief=_ABLATIONS,
-    single=(*_ABLATIONS, "fab", "fab-ldr-l1", "ta-bg", "ta-bg-ldr-l1"),
+    single=(*_ABLATIONS, "300000-cmt", "fab", "fab-ldr-l1", "ta-bg", "ta-bg-ldr-l1"),
 )
 _ISOLEUCINE = VariationalScale(
     {1_000_000: ("cmt-ldr-l2",)},
