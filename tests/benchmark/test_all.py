@@ -32,7 +32,7 @@ class Counting:
         return f"| what | number |\n|---|---|\n| it | **{self.value:g}** |\n"
 
     def write(self, out: Path) -> None:
-        out.mkdir(parents=True)
+        out.mkdir(parents=True, exist_ok=True)
         (out / "table.md").write_text(self.to_markdown())
 
 
@@ -62,6 +62,20 @@ def test_a_part_may_run_once():
     )
     found = benchmark_all(parts={"once": part})
     assert (len(calls), found.headlines()) == (1, [("n", "3")])
+
+
+def test_what_is_finished_is_written_at_once(tmp_path):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    parts = {
+        "first": Part("First", lambda *_: Counting(3.0), lambda r: []),
+        "second": Part("Second", stopped, lambda r: []),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        benchmark_all(parts=parts, folder=tmp_path)
+    assert "| it | **3** |" in (tmp_path / "first" / "table.md").read_text()
+    assert not (tmp_path / "second").exists()
 
 
 def test_headlines_of_each_benchmark():

@@ -272,6 +272,7 @@ def benchmark_all(
     opponents: bool = True,
     repeats: int = 3,
     parts: dict[str, Part] | None = None,
+    folder: Path | None = None,
     tell: Tell = lambda text: None,
 ) -> AllBenchmarks:
     """Run all benchmarks in turn, several times over, so that a slow minute of the machine shows as spread.
@@ -281,6 +282,7 @@ def benchmark_all(
         opponents: time the flows of other libraries too.
         repeats: how often.
         parts: what to run; everything by default.
+        folder: where each benchmark is written as soon as it is there, so that a stop loses no more than one.
         tell: takes progress.
     """
     chosen = PARTS if parts is None else parts
@@ -291,4 +293,6 @@ def benchmark_all(
                 continue
             tell(f"repeat {repeat + 1} of {repeats}: {name}")
             results[name].append(part.run(quick, opponents, tell))
+            if folder is not None:
+                results[name][-1].write(folder / name)
     return AllBenchmarks(quick, chosen, results)

@@ -30,7 +30,7 @@ _BATCHES = {
     "growth": 256,
     "ranks": 512,
 }
-_ROUNDS = {"growth": 3, "ranks": 3, "peers": 2, "reach": 3}
+_ROUNDS = {"growth": 3, "ranks": 3, "peers": 2, "reach": 3, "all": 3}
 _WHOLE = ("peers", "reach", "all")
 """Benchmarks that choose their own batches."""
 
@@ -61,7 +61,7 @@ def benchmark(
     - `ranks`: training under torchrun on more and more ranks, with as much work for each
     - `peers`: whole flows trained on analytic targets beside normflows and zuko, and what they have learned
     - `reach`: when, and for how many energy evaluations, trainings by several methods reach a given ESS
-    - `all`: all of these but the ranks and the peers, three times over (reach and growth once), on one page
+    - `all`: all of these but the ranks and the peers, several times over (reach and growth once), on one page
 
     **Examples**
 
@@ -92,8 +92,8 @@ def benchmark(
         out: Folder of the results: runs/benchmark- and the name by default.
         batch: Configurations, samples or walkers per call: 4096 for energies, 1024 for flows, 256 for inference, 512
             for simulations, 256 for growth and 512 for each rank by default.
-        rounds: How often each contender is timed, or for peers and reach how many seeds it trains: 9 by default, 3 for
-            growth, ranks and reach, 2 for peers; medians are reported.
+        rounds: How often each contender is timed, for peers and reach how many seeds it trains, for all how often
+            everything is repeated: 9 by default, 3 for growth, ranks, reach and all, 2 for peers; medians are reported.
         molecule: For energies, simulations and growth, name or sequence of a molecule; repeat it for more. From 22
             to about 300 atoms, and alanine dipeptide in both force fields by default.
         compiled: For energies, compile forces that run in torch (half a minute per molecule that has any).
@@ -152,4 +152,4 @@ def _run(
         case "reach":
             return benchmark.benchmark_reach(range(rounds), tell=tell)
         case _:
-            return benchmark.benchmark_all(quick, opponents, tell=tell)
+            return benchmark.benchmark_all(quick, opponents, rounds, folder=folder, tell=tell)
