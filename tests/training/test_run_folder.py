@@ -1,11 +1,13 @@
 """The run folder: joined by the same settings, refused to others, whole after a kill."""
 
 import json
+import subprocess
 
 import pytest
 
 from boltzkit.errors import UserError
 from boltzkit.training import RunFolder, TrainingConfig
+from boltzkit.training.run_folder import _commit
 
 CONFIG = TrainingConfig(steps=7)
 
@@ -41,6 +43,28 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
     with pytest.raises(UserError, match="not empty and not a run"):
         RunFolder(tmp_path).open(CONFIG, 0, "cpu")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_commit_is_that_of_the_package_alone(tmp_path):
+    def git(*words):
+        who = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
+        done = subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    package, results, installed = (tmp_path / name for name in ("package", "results", "environment"))
+    for folder in (package, results, installed):
+        folder.mkdir()
+        (folder / "file.txt").write_text("as committed")
+    git("init", "-q")
+    git("add", "package", "results")
+    git("commit", "-q", "-m", "first")
+    commit = git("rev-parse", "HEAD")
+    assert _commit(package) == commit
+    assert _commit(installed) is None  # in the tree, but not of it
+    (results / "file.txt").write_text("written by an experiment")
+    assert _commit(package) == commit
+    (package / "new.txt").write_text("not committed")
+    assert _commit(package) == f"{commit}-dirty"
 
 
 def test_provenance_is_written_and_a_difference_announced(tmp_path):

@@ -16,6 +16,8 @@ __all__ = ["gradient_norms", "path_to_target", "ramachandran", "stray_share", "v
 
 _MANY = 8
 """Rows of a block whose legend takes smaller letters, and that are too many to draw side by side."""
+_BESIDE = 3
+"""Entries of a legend side by side."""
 _PANELS = {"validation_nll": "validation NLL", "validation_forward_ess": "validation forward ESS"}
 
 
@@ -59,7 +61,9 @@ def path_to_target(found: Sequence[Found]) -> Picture | None:
     members = [one for one in found if one.result["metrics"].get("exponent")]
     if not members:
         return None
-    figure = Figure(figsize=(12.4, 4.2), layout="constrained")
+    # Under the axes, where no number of rows can cover a curve.
+    rows_of_legend = -(-len(members) // _BESIDE)
+    figure = Figure(figsize=(12.4, 4.2 + 0.2 * rows_of_legend), layout="constrained")
     left, right = figure.subplots(1, 2)
     shades, several = colours(found), len({one.row.group for one in members}) > 1
     for one in members:
@@ -74,7 +78,7 @@ def path_to_target(found: Sequence[Found]) -> Picture | None:
     for ax, words in ((left, "λ/T: share of the target's energy"), (right, "ESS of the newest buffer / %")):
         ax.set(xscale="log", yscale="log", xlabel="energy evaluations", ylabel=words)
         ax.grid(alpha=0.3)
-    right.legend(fontsize=8 if len(members) < _MANY else 6)
+    figure.legend(loc="outside lower center", ncols=_BESIDE, fontsize=8)
     caption = (
         "The way to the target, first seeds: the share of the target's energy in the next intermediate target, which "
         "is 1 when it is the target itself, and the raw ESS that samples drawn there have for the target."

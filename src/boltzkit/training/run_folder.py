@@ -183,17 +183,23 @@ def _machine() -> str:
     return f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}{short}"
 
 
-def _commit() -> str | None:
-    """Return the commit of the source tree this package runs from, None for an installed package."""
-    here = Path(__file__).parent
+def _commit(package: Path = Path(__file__).parents[1]) -> str | None:
+    """Return the commit of the source tree that a package runs from, None for an installed package.
+
+    Only the package's own files make it dirty: experiments write results into the same tree while they run. An
+    environment inside of somebody's repository is not that repository's source.
+    """
+    if not _git(package, "ls-files", "."):
+        return None
+    commit, changes = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", ".")
+    return f"{commit}-dirty" if commit and changes else commit
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Return what git answers in a folder; None where there is nothing, no repository or no git."""
     try:
         answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=10,
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
