@@ -62,6 +62,7 @@ def test_a_part_may_run_once():
     )
     found = benchmark_all(parts={"once": part})
     assert (len(calls), found.headlines()) == (1, [("n", "3")])
+    assert "One run, one thread." in benchmark_all(parts={"once": part}, repeats=1).to_markdown()
 
 
 def test_what_is_finished_is_written_at_once(tmp_path):

@@ -233,12 +233,11 @@ class AllBenchmarks:
 
     def to_markdown(self) -> str:
         """Return the page."""
-        n = max(map(len, self.results.values()))
         kind = _QUICK if self.quick else ""
         lines = [
             "# Benchmarks",
             "",
-            f"Medians of {n} repeats [lowest, highest], one thread. {kind}".rstrip(),
+            f"{self._repeated()}, one thread. {kind}".rstrip(),
             "",
         ]
         lines.append(markdown_table(["", ""], self.headlines()))
@@ -246,13 +245,17 @@ class AllBenchmarks:
             lines += [f"## {part.title}", "", self.results[name][-1].to_markdown()]
         return "\n".join(lines)
 
+    def _repeated(self) -> str:
+        n = max(map(len, self.results.values()))
+        return "One run" if n == 1 else f"Medians of {n} repeats [lowest, highest]"
+
     def write(self, out: Path) -> None:
         """Write benchmark.md and benchmark.html, and the files of each benchmark's last repeat in a folder."""
         for name in self.parts:
             self.results[name][-1].write(out / name)
         write_bytes(out / "benchmark.md", self.to_markdown().encode())
         page = Page("Benchmarks")
-        page.table(["", "median of repeats [lowest, highest]"], [list(row) for row in self.headlines()])
+        page.table(["", self._repeated()], [list(row) for row in self.headlines()])
         for name, part in self.parts.items():
             page.heading(part.title)
             for head, rows in _tables(self.results[name][-1].to_markdown()):
