@@ -52,6 +52,7 @@ METHODS = {
     "cmt": VariationalRow("CMT", "cmt", _PLAIN),
     "cmt-ldr-l2": VariationalRow("CMT + LDR-L2", "cmt", _with("l2")),
     "cmt-ldr-l1": VariationalRow("CMT + LDR-L1", "cmt", _with("l1")),
+    "cmt-published": VariationalRow("CMT, published settings", "cmt", (*_PLAIN, *_PUBLISHED_PATH)),
     "cmt-published-ldr-l1": VariationalRow(
         "CMT + LDR-L1, published settings", "cmt", (*_with("l1"), *_PUBLISHED_PATH)
     ),

@@ -108,6 +108,7 @@ _SMOKE = VariationalScale(
 _ABLATIONS = (
     "cmt-ldr-l1",
     "only-ldr-l1",
+    "cmt-published",
     "cmt-published-ldr-l1",
     *(f"cmt-ldr-l2-{key}" for key in WITHOUT),
 )
